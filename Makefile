@@ -1,0 +1,28 @@
+# The commands of the project. `make demo` and `make test` do all set-up themselves.
+
+BIN := .venv/bin
+
+.PHONY: setup demo test check bench clean
+
+setup: .venv/.complete
+
+.venv/.complete: pyproject.toml constraints.txt scripts/setup.sh
+	@sh scripts/setup.sh
+
+demo: setup
+	@$(BIN)/capra decode
+
+test: setup
+	@$(BIN)/pytest -n 2
+
+check: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup
+	@$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build

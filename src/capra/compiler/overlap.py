@@ -1,0 +1,46 @@
+"""The overlap checker: does every word still hold what its reader expects?
+
+It shares no code with the allocator. It replays the memory traffic of the finished instructions
+and keeps, for every scratchpad word, the instruction that wrote it last. A tensor is intact when,
+at the end of its life, none of its words was written after the tensor was ready; and no
+instruction may read a word that nobody wrote.
+"""
+
+from collections import defaultdict
+
+import numpy as np
+
+from capra.isa.program import Program, TensorHome
+from capra.isa.spec import Memory
+
+_NEVER = -1
+
+
+def check_overlaps(program: Program) -> None:
+    """Assert that no tensor is overwritten while it lives and that every word read was written.
+
+    A failure is a compiler bug, hence an AssertionError naming instruction and tensor.
+    """
+    ends: dict[int, list[TensorHome]] = defaultdict(list)
+    for home in program.tensors.values():
+        ends[home.until].append(home)
+    last_write = np.full(program.chip.scratchpad_words, _NEVER, dtype=np.int64)
+    for index, inst in enumerate(program.instructions):
+        for region in inst.reads():
+            if region.memory is Memory.SCRATCHPAD:
+                unwritten = last_write[region.addresses()] == _NEVER
+                assert not unwritten.any(), (
+                    f"{program.name}, instruction {index} ({inst}) reads scratchpad word "
+                    f"{region.addresses()[unwritten][0]}, which no instruction wrote"
+                )
+        for region in inst.writes():
+            if region.memory is Memory.SCRATCHPAD:
+                last_write[region.addresses()] = index
+        for home in ends[index]:
+            written = last_write[home.region.addresses()]
+            culprit = written.max()
+            assert culprit <= home.ready and written.min() > _NEVER, (
+                f"{program.name}: {home.name}, whole after instruction {home.ready} and needed "
+                f"until {home.until}, is overwritten by instruction {culprit} "
+                f"({program.instructions[culprit]})"
+            )

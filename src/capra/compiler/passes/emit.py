@@ -1,0 +1,157 @@
+"""Pass 5, emission: the only place where the IR meets the ISA.
+
+External memory holds inputs and weights in the order in which the graph declares them, then the
+outputs in theirs. Every operation becomes one instruction, or one a row where the instruction
+moves a vector and the rows do not follow each other.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from capra.compiler.ops import (
+    AddRows,
+    ArgmaxRow,
+    Load,
+    Op,
+    Requantize,
+    SoftmaxRow,
+    Store,
+    TileProduct,
+    writes,
+)
+from capra.compiler.passes.buffers import Buffer
+from capra.compiler.passes.views import Place
+from capra.ir.graph import CONCATS, LEAVES, SLICES, Graph, Kind
+from capra.ir.scales import Scales
+from capra.isa.chip import Chip
+from capra.isa.instruction import Instruction, instruction
+from capra.isa.program import Program, Slot, SlotKind, TensorHome
+
+
+def emit_program(
+    graph: Graph,
+    scales: Scales,
+    places: Mapping[str, Place],
+    ops: Sequence[Op],
+    buffers: Mapping[str, Buffer],
+    chip: Chip,
+) -> Program:
+    """The program: instructions with addresses, the external map, and where each tensor lives."""
+    sources, outputs = _external_map(graph, scales)
+    code: list[Instruction] = []
+    last_instruction: list[int] = []
+    for op in ops:
+        code += _instructions(op, buffers, outputs if isinstance(op, Store) else sources)
+        last_instruction.append(len(code) - 1)
+    code.append(instruction("HALT"))
+    return Program(
+        name=graph.name,
+        chip=chip,
+        instructions=tuple(code),
+        external=(*sources.values(), *outputs.values()),
+        tensors=_homes(graph, scales, places, ops, buffers, last_instruction),
+    )
+
+
+def _external_map(graph: Graph, scales: Scales) -> tuple[dict[str, Slot], dict[str, Slot]]:
+    """(inputs and weights, outputs), each by tensor name."""
+    address = 0
+
+    def slot(name: str, kind: SlotKind) -> Slot:
+        nonlocal address
+        node = graph[name]
+        made = Slot(name, kind, address, node.rows, node.cols, scales.scale.get(name))
+        address = made.end
+        return made
+
+    leaves = [node for node in graph if node.kind in LEAVES]
+    sources = {n.name: slot(n.name, "input" if n.kind is Kind.INPUT else "weight") for n in leaves}
+    return sources, {name: slot(name, "output") for name in graph.outputs}
+
+
+def _instructions(
+    op: Op, buffers: Mapping[str, Buffer], slots: Mapping[str, Slot]
+) -> Iterator[Instruction]:
+    def at(place: Place) -> int:
+        return buffers[place.buffer].base + place.offset
+
+    match op:
+        case Load():
+            for offset, chunk in _chunks(op.dst):
+                address = slots[op.tensor].address + offset
+                yield instruction("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)
+        case Store():
+            for offset, chunk in _chunks(op.src):
+                address = slots[op.tensor].address + offset
+                yield instruction("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)
+        case TileProduct(a=a, b=b, dst=dst):
+            yield instruction(
+                "MM", d=at(dst), a=at(a), b=at(b), m=dst.rows, n=dst.cols, k=a.cols,
+                sd=dst.stride, sa=a.stride, sb=b.stride,
+                t=int(op.transpose_b), acc=int(op.accumulate),
+            )  # fmt: skip
+        case Requantize(src=src, dst=dst):
+            yield instruction(
+                "RQ", d=at(dst), s=at(src), r=dst.rows, c=dst.cols, sd=dst.stride, ss=src.stride,
+                mul=op.rescale.multiplier, sh=op.rescale.shift, relu=int(op.relu),
+            )  # fmt: skip
+        case AddRows():
+            for _, (dst, a, b) in _chunks(op.dst, op.a, op.b):
+                yield instruction("VADD", d=at(dst), a=at(a), b=at(b), n=dst.cols)
+        case SoftmaxRow(src=src, dst=dst):
+            yield instruction(
+                "SM", d=at(dst), s=at(src), n=src.cols,
+                mul=op.rescale.multiplier, sh=op.rescale.shift,
+            )  # fmt: skip
+        case ArgmaxRow(src=src, dst=dst):
+            yield instruction("AMAX", d=at(dst), s=at(src), n=src.cols)
+
+
+def _chunks(*places: Place) -> Iterator[tuple[int, tuple[Place, ...]]]:
+    """Equal places as vectors: (offset in words, one-row places); one vector if none has gaps."""
+    rows, cols = places[0].rows, places[0].cols
+    if all(place.is_contiguous for place in places):
+        flat = (Place(p.buffer, p.offset, 1, rows * cols, rows * cols) for p in places)
+        yield 0, tuple(flat)
+        return
+    for row in range(rows):
+        yield row * cols, tuple(place.row(row) for place in places)
+
+
+def _homes(
+    graph: Graph,
+    scales: Scales,
+    places: Mapping[str, Place],
+    ops: Sequence[Op],
+    buffers: Mapping[str, Buffer],
+    last_instruction: Sequence[int],
+) -> dict[str, TensorHome]:
+    """Where and when each tensor lives; temporaries too, under names that start with '%'."""
+    ready: dict[str, int] = {}
+    temporaries: dict[str, int] = {}
+    for index, op in enumerate(ops):
+        for place in writes(op):
+            ready[op.tensor] = last_instruction[index]
+            if place.buffer.startswith("%"):
+                temporaries[place.buffer] = last_instruction[index]
+
+    homes: dict[str, TensorHome] = {}
+    for node in graph:
+        name, place = node.name, places[node.name]
+        if node.kind in SLICES | CONCATS:
+            if not all(part in homes for part in node.inputs):
+                continue  # a view that nothing reads, of a source that is never loaded
+            ready[name] = max(homes[part].ready for part in node.inputs)
+        if name not in ready:
+            continue  # a leaf that nothing reads, or a product fused into its relu
+        buffer = buffers[place.buffer]
+        homes[name] = TensorHome(
+            name, buffer.base + place.offset, place.rows, place.cols, place.stride,
+            scales.scale.get(name), ready[name], last_instruction[buffer.last],
+        )  # fmt: skip
+    for name, done in temporaries.items():
+        buffer = buffers[name]
+        homes[name] = TensorHome(
+            name, buffer.base, 1, buffer.words, buffer.words, None, done,
+            last_instruction[buffer.last],
+        )  # fmt: skip
+    return homes

@@ -1,0 +1,85 @@
+"""Pass 1, scales: one scale a tensor, and the integer rescales between them.
+
+relu, concatenations and slices share their source's scale: tensors tied that way form a group
+(union-find), whose range is the largest range of its materialized members.
+"""
+
+from collections.abc import Mapping
+
+from capra.errors import RangeError
+from capra.ir.graph import CONCATS, PRODUCTS, SLICES, Graph, Kind, Node
+from capra.ir.ranges import Ranges
+from capra.ir.scales import Scales
+from capra.numerics import EXP_STEPS_PER_UNIT, INT8_MAX, SOFTMAX_ONE, Rescale, rescale_for
+
+_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}
+
+
+def assign_scales(graph: Graph, ranges: Ranges) -> Scales:
+    """The scales of a graph under these ranges.
+
+    Raises RangeError when a group has no range at all, or when two ranges are so far apart that no
+    multiplier expresses their ratio.
+    """
+    scale = _group_scales(graph, ranges)
+    product: dict[str, Rescale] = {}
+    softmax_index: dict[str, Rescale] = {}
+    addends: dict[str, tuple[Rescale, Rescale]] = {}
+    for node in graph:
+        try:
+            operand = [scale[name] for name in node.inputs]
+            if node.kind in PRODUCTS:
+                real = operand[0] * operand[1] * node.scale
+                product[node.name] = rescale_for(real / scale[node.name])
+            elif node.kind is Kind.SOFTMAX:
+                softmax_index[node.name] = rescale_for(operand[0] * EXP_STEPS_PER_UNIT)
+                product[node.name] = rescale_for(1 / SOFTMAX_ONE / scale[node.name])
+            elif node.kind is Kind.ADD:
+                a, b = (rescale_for(s / scale[node.name]) for s in operand)
+                addends[node.name] = (a, b)
+        except RangeError as error:
+            raise RangeError(f"{graph.name}, {node.name}: {error}") from None
+    return Scales(scale, product, softmax_index, addends)
+
+
+def _group_scales(graph: Graph, ranges: Ranges) -> Mapping[str, float]:
+    parent = {node.name: node.name for node in graph}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
+        return name
+
+    for node in graph:
+        if node.kind in _SHARES_SCALE:
+            for source in node.inputs:
+                parent[root(source)] = root(node.name)
+
+    group_range: dict[str, float] = {}
+    for node in graph:
+        recorded = _own_range(graph, node, ranges)
+        if recorded is not None:
+            group = root(node.name)
+            group_range[group] = max(recorded, group_range.get(group, 0.0))
+
+    scale: dict[str, float] = {}
+    for node in graph:
+        if node.is_index:
+            continue
+        limit = group_range.get(root(node.name))
+        if limit is None:
+            raise RangeError(
+                f"{graph.name}: no range for {node.name} (tag {node.tag}), expected one from "
+                "calibration for it or for a tensor that shares its scale"
+            )
+        # All values of a group with range 0 are 0: any scale is right, so take that of range 1.
+        scale[node.name] = (limit or 1.0) / INT8_MAX
+    return scale
+
+
+def _own_range(graph: Graph, node: Node, ranges: Ranges) -> float | None:
+    recorded = ranges.values.get(node.tag)
+    if recorded is None or not graph.is_materialized(node.name):
+        return None
+    return min(recorded, 1.0) if node.kind is Kind.SOFTMAX else recorded

@@ -1,0 +1,140 @@
+"""Pass 3, tiles: the graph as a sequence of operations that the machine has.
+
+A product is tiles of at most 4 x 4 outputs over the whole K (split, accumulating, only where K
+exceeds the operand memories), then one requantization of the whole result, with a relu fused into
+it where the relu is the only reader. Inputs and weights are loaded just before the first operation
+that reads them; outputs are stored as soon as they are complete.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from capra.compiler.ops import (
+    AddRows,
+    ArgmaxRow,
+    Load,
+    Op,
+    Requantize,
+    SoftmaxRow,
+    Store,
+    TileProduct,
+)
+from capra.compiler.passes.views import Place
+from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
+from capra.ir.scales import Scales
+from capra.isa.spec import ARRAY_SIZE
+from capra.numerics import Rescale
+
+_UNITY = Rescale(1 << 15, 15)
+
+
+def tile_operations(
+    graph: Graph, scales: Scales, places: Mapping[str, Place], operand_depth: int
+) -> tuple[Op, ...]:
+    """The operations of a graph, in an order in which every tensor is written before it is read."""
+    return tuple(_Tiler(graph, scales, places, operand_depth).run())
+
+
+class _Tiler:
+    def __init__(
+        self, graph: Graph, scales: Scales, places: Mapping[str, Place], operand_depth: int
+    ) -> None:
+        self._graph = graph
+        self._scales = scales
+        self._places = places
+        self._depth = operand_depth
+        self._loaded: set[str] = set()
+
+    def run(self) -> Iterator[Op]:
+        for node in self._graph:
+            if node.kind not in LEAVES | SLICES | CONCATS and self._graph.is_materialized(
+                node.name
+            ):
+                for operand in self._operands(node):
+                    yield from self._load(operand)
+                yield from self._compute(node)
+            if node.name in self._graph.outputs:
+                yield from self._load(node.name)
+                yield Store(node.name, self._places[node.name])
+
+    def _operands(self, node: Node) -> tuple[str, ...]:
+        """What a node reads from memory: a fused relu reads its product's operands."""
+        source = node.inputs[0]
+        return self._graph[source].inputs if self._fuses(node) else node.inputs
+
+    def _fuses(self, node: Node) -> bool:
+        return node.kind is Kind.RELU and not self._graph.is_materialized(node.inputs[0])
+
+    def _load(self, name: str) -> Iterator[Op]:
+        """Load the inputs and weights that a tensor is a view of, unless they are there."""
+        node = self._graph[name]
+        if node.kind in SLICES | CONCATS:
+            for source in node.inputs:
+                yield from self._load(source)
+        elif node.kind in LEAVES and name not in self._loaded:
+            self._loaded.add(name)
+            yield Load(name, self._places[name])
+
+    def _compute(self, node: Node) -> Iterator[Op]:
+        name, dst = node.name, self._places[node.name]
+        if node.kind in PRODUCTS:
+            yield from self._product(node, name, dst)
+        elif self._fuses(node):
+            yield from self._product(self._graph[node.inputs[0]], name, dst, relu=True)
+        elif node.kind is Kind.RELU:
+            yield Requantize(name, self._places[node.inputs[0]], dst, _UNITY, relu=True)
+        elif node.kind is Kind.SOFTMAX:
+            yield from self._softmax(node, dst)
+        elif node.kind is Kind.ADD:
+            yield from self._add(node, dst)
+        elif node.kind is Kind.ARGMAX:
+            source = self._places[node.inputs[0]]
+            for row in range(node.rows):
+                yield ArgmaxRow(name, source.row(row), dst.row(row))
+
+    def _product(self, node: Node, name: str, dst: Place, relu: bool = False) -> Iterator[Op]:
+        """The tensor `name` at `dst`: the product itself, or the relu fused into it."""
+        a, b = (self._places[operand] for operand in node.inputs)
+        sums = _temporary(f"{name}.sums", node.rows, node.cols)
+        for row in range(0, node.rows, ARRAY_SIZE):
+            rows = min(ARRAY_SIZE, node.rows - row)
+            for col in range(0, node.cols, ARRAY_SIZE):
+                cols = min(ARRAY_SIZE, node.cols - col)
+                for inner in range(0, a.cols, self._depth):
+                    depth = min(self._depth, a.cols - inner)
+                    yield TileProduct(
+                        name,
+                        a.part(row, inner, rows, depth),
+                        b.part(col, inner, cols, depth)
+                        if node.transpose_b
+                        else b.part(inner, col, depth, cols),
+                        sums.part(row, col, rows, cols),
+                        node.transpose_b,
+                        accumulate=inner > 0,
+                    )
+        yield Requantize(name, sums, dst, self._scales.product[node.name], relu)
+
+    def _softmax(self, node: Node, dst: Place) -> Iterator[Op]:
+        name, source = node.name, self._places[node.inputs[0]]
+        fixed = _temporary(f"{name}.fixed", node.rows, node.cols)
+        for row in range(node.rows):
+            index = self._scales.softmax_index[name]
+            yield SoftmaxRow(name, source.row(row), fixed.row(row), index)
+        yield Requantize(name, fixed, dst, self._scales.product[name])
+
+    def _add(self, node: Node, dst: Place) -> Iterator[Op]:
+        """One requantization an operand, left out where it would multiply by exactly 1."""
+        addends: list[Place] = []
+        to_out = self._scales.addends[node.name]
+        for side, operand, rescale in zip("ab", node.inputs, to_out, strict=True):
+            place = self._places[operand]
+            if not rescale.is_identity:
+                rescaled = _temporary(f"{node.name}.{side}", node.rows, node.cols)
+                yield Requantize(node.name, place, rescaled, rescale)
+                place = rescaled
+            addends.append(place)
+        yield AddRows(node.name, addends[0], addends[1], dst)
+
+
+def _temporary(name: str, rows: int, cols: int) -> Place:
+    """A buffer of its own for words that no graph tensor holds. '%' keeps its name apart."""
+    return Place(f"%{name}", 0, rows, cols, cols)

@@ -1,0 +1,62 @@
+"""The compiler: a graph and its ranges in, a checked program for one chip out.
+
+Read `compile_graph` from top to bottom; each line is one pass, and the state after each can be
+printed.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from capra.compiler.overlap import check_overlaps
+from capra.compiler.passes.buffers import allocate_buffers
+from capra.compiler.passes.emit import emit_program
+from capra.compiler.passes.scales import assign_scales
+from capra.compiler.passes.tile import tile_operations
+from capra.compiler.passes.views import place_tensors
+from capra.compiler.printer import (
+    print_buffers,
+    print_operations,
+    print_places,
+    print_program,
+    print_scales,
+)
+from capra.ir.graph import Graph
+from capra.ir.ranges import Ranges
+from capra.ir.text import print_graph
+from capra.isa.chip import Chip
+from capra.isa.program import Program
+
+PASSES: Final = ("graph", "scales", "views", "tiles", "buffers", "emission")
+"""Names of the states that can be printed, in order: the input, then one a pass."""
+
+Observer = Callable[[str, Callable[[], str]], None]
+"""Called after each pass with its name and a function that prints the state."""
+
+
+def compile_graph(
+    graph: Graph,
+    ranges: Ranges,
+    chip: Chip,
+    *,
+    reuse: bool = True,
+    observer: Observer = lambda _name, _text: None,
+) -> Program:
+    """The program that computes a graph's outputs in int8 on a chip.
+
+    With `reuse` off no two buffers share a word. Raises GraphError for a graph without an output,
+    RangeError for missing or incompatible ranges, CapacityError for what does not fit the chip.
+    """
+    graph.check_complete()
+    observer("graph", lambda: print_graph(graph))
+    scales = assign_scales(graph, ranges)
+    observer("scales", lambda: print_scales(graph, scales))
+    places = place_tensors(graph)
+    observer("views", lambda: print_places(places))
+    ops = tile_operations(graph, scales, places, chip.operand_depth)
+    observer("tiles", lambda: print_operations(ops))
+    buffers = allocate_buffers(ops, chip.scratchpad_words, reuse=reuse)
+    observer("buffers", lambda: print_buffers(buffers))
+    program = emit_program(graph, scales, places, ops, buffers, chip)
+    check_overlaps(program)
+    observer("emission", lambda: print_program(program))
+    return program

@@ -1,0 +1,106 @@
+"""The state between passes as text, for `capra compile --emit` and for reading along."""
+
+from collections.abc import Mapping, Sequence
+
+from capra.compiler.ops import (
+    AddRows,
+    ArgmaxRow,
+    Load,
+    Op,
+    Requantize,
+    SoftmaxRow,
+    Store,
+    TileProduct,
+)
+from capra.compiler.passes.buffers import Buffer
+from capra.compiler.passes.views import Place
+from capra.ir.graph import Graph
+from capra.ir.scales import Scales
+from capra.isa.assembler import disassemble
+from capra.isa.program import Program
+from capra.numerics import Rescale
+
+
+def print_scales(graph: Graph, scales: Scales) -> str:
+    """One line a node: its scale and the rescales that lead to it."""
+    lines = []
+    for node in graph:
+        if node.is_index:
+            continue
+        words = [f"{node.name}: scale {scales.scale[node.name]:.6g}"]
+        if node.name in scales.softmax_index:
+            words.append(f"index {_rescale(scales.softmax_index[node.name])}")
+        if node.name in scales.product:
+            words.append(f"rescale {_rescale(scales.product[node.name])}")
+        if node.name in scales.addends:
+            words += [f"operand {_rescale(r)}" for r in scales.addends[node.name]]
+        lines.append(", ".join(words))
+    return _text(lines)
+
+
+def print_places(places: Mapping[str, Place]) -> str:
+    """One line a tensor: the rectangle of a buffer that it is."""
+    return _text([f"{name}: {_place(place)}" for name, place in places.items()])
+
+
+def print_operations(ops: Sequence[Op]) -> str:
+    """One line an operation, with its index."""
+    return _text([f"{index}: {_operation(op)}" for index, op in enumerate(ops)])
+
+
+def print_buffers(buffers: Mapping[str, Buffer]) -> str:
+    """One line a buffer: words and life."""
+    return _text(
+        [
+            f"{b.name}: words {b.base} .. {b.base + b.words - 1}, operations {b.first} .. {b.last}"
+            for b in buffers.values()
+        ]
+    )
+
+
+def print_program(program: Program) -> str:
+    """External map, tensors, then the disassembly."""
+    lines = [f"; program {program.name}: {program.cycles} cycles"]
+    lines += [
+        f"; {slot.kind} {slot.name} {slot.rows}x{slot.cols} at {slot.address}"
+        for slot in program.external
+    ]
+    lines += [
+        f"; {home.name} {home.rows}x{home.cols} stride {home.stride} at {home.base}, "
+        f"whole after {home.ready}, kept until {home.until}"
+        for home in program.tensors.values()
+    ]
+    return _text(lines) + disassemble(program.instructions)
+
+
+def _operation(op: Op) -> str:
+    match op:
+        case Load():
+            return f"{_place(op.dst)} = load {op.tensor}"
+        case Store():
+            return f"store {op.tensor} = {_place(op.src)}"
+        case TileProduct():
+            sign = "+=" if op.accumulate else "="
+            right = f"{_place(op.b)}{'^T' if op.transpose_b else ''}"
+            return f"{_place(op.dst)} {sign} {_place(op.a)} . {right}"
+        case Requantize():
+            relu = " relu" if op.relu else ""
+            return f"{_place(op.dst)} = requantize {_place(op.src)} {_rescale(op.rescale)}{relu}"
+        case AddRows():
+            return f"{_place(op.dst)} = {_place(op.a)} + {_place(op.b)}"
+        case SoftmaxRow():
+            return f"{_place(op.dst)} = softmax {_place(op.src)} index {_rescale(op.rescale)}"
+        case ArgmaxRow():
+            return f"{_place(op.dst)} = argmax {_place(op.src)}"
+
+
+def _place(place: Place) -> str:
+    return f"{place.buffer}[{place.offset}: {place.rows}x{place.cols} stride {place.stride}]"
+
+
+def _rescale(rescale: Rescale) -> str:
+    return f"{rescale.multiplier} >> {rescale.shift}"
+
+
+def _text(lines: Sequence[str]) -> str:
+    return "".join(line + "\n" for line in lines)

@@ -1,0 +1,27 @@
+"""Writing files so that a reader never meets half of one."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from capra.errors import InputError
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write `data` to `path` in one step: the old file stays until the new one is whole.
+
+    Raises InputError when the path cannot be written; nothing is left behind then.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink()
+        raise InputError(f"cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,71 @@
+"""Ranges: the largest magnitude of every named tensor of a model, recorded once.
+
+Every program of a model is compiled from one Ranges value, whatever its shape. Hence a row of the
+model is the same integers in a plain step and in a verifier of any size: the promise of exactness
+starts here.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from capra.errors import RangeError
+from capra.ir.graph import Graph, Kind
+from capra.ir.reference import evaluate_float
+from capra.numerics import FloatArray
+
+_MANTISSA_BITS = 16
+
+
+def round_range(value: float) -> float:
+    """The range rounded up to 16 significant bits.
+
+    Float sums differ in their last bits from one BLAS to the next. Rounding up keeps such noise out
+    of the scales, and so out of the integers, on every machine.
+    """
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, _MANTISSA_BITS)), exponent - _MANTISSA_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Largest magnitudes by tag: finite, at least 0. A range of 0 means that all values were 0."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for tag, value in self.values.items():
+            if not (math.isfinite(value) and value >= 0):
+                raise RangeError(f"range of {tag} is {value}, expected a finite number from 0")
+        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
+
+    def widened(self, other: "Ranges") -> "Ranges":
+        """The larger range of the two for every tag of either."""
+        merged = dict(self.values)
+        for tag, value in other.values.items():
+            merged[tag] = max(value, merged.get(tag, 0.0))
+        return Ranges(merged)
+
+
+def record_ranges(graph: Graph, samples: Iterable[Mapping[str, FloatArray]]) -> Ranges:
+    """Run the float reference over samples of leaf values and record the range of every tag.
+
+    A product that is fused into a relu has no int8 form and records nothing; a softmax output
+    never exceeds 1. Views and relus need no range of their own, but may widen their group's.
+    """
+    largest: dict[str, float] = {}
+    for leaves in samples:
+        for name, value in evaluate_float(graph, leaves).items():
+            node = graph[name]
+            if node.is_index or not graph.is_materialized(name):
+                continue
+            magnitude = float(np.abs(value).max())
+            if not math.isfinite(magnitude):
+                raise RangeError(f"{name} reaches {magnitude} in float, expected finite values")
+            if node.kind is Kind.SOFTMAX:
+                magnitude = min(magnitude, 1.0)
+            largest[node.tag] = max(magnitude, largest.get(node.tag, 0.0))
+    return Ranges({tag: round_range(value) for tag, value in largest.items()})

@@ -1,0 +1,152 @@
+"""The text form of a graph: one node a line, which prints and parses to the same graph.
+
+    graph NAME
+    NAME = KIND OPERAND ... [ROWSxCOLS] [key=value ...]
+    output NAME
+
+`#` starts a comment. Keys: start, count (slices), scale, transpose_b (products), tag.
+"""
+
+import re
+from collections.abc import Iterable
+
+from capra.errors import GraphError
+from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
+
+
+def print_graph(graph: Graph) -> str:
+    """The graph as text; `parse_graph` gives it back."""
+    lines = [f"graph {graph.name}", *map(_print_node, graph)]
+    lines += [f"output {name}" for name in graph.outputs]
+    return "\n".join(lines) + "\n"
+
+
+def parse_graph(text: str) -> Graph:
+    """The graph that a text describes. Raises GraphError naming the line."""
+    graph: Graph | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split("#", 1)[0].split()
+        if not words:
+            continue
+        try:
+            if graph is None:
+                graph = _parse_header(words)
+            elif words[0] == "output" and len(words) == 2:
+                graph.output(words[1])
+            else:
+                _parse_node(graph, words)
+        except GraphError as error:
+            raise GraphError(f"line {number}: {error}") from None
+    if graph is None:
+        raise GraphError("the text is empty, expected 'graph NAME'")
+    return graph
+
+
+def _print_node(node: Node) -> str:
+    words = [node.name, "=", node.kind.value, *node.inputs]
+    if node.kind in LEAVES:
+        words.append(f"{node.rows}x{node.cols}")
+    if node.kind in SLICES:
+        count = node.rows if node.kind is Kind.SLICE_ROWS else node.cols
+        words += [f"start={node.start}", f"count={count}"]
+    if node.scale != 1.0:
+        words.append(f"scale={node.scale!r}")
+    if node.kind is Kind.MATMUL and node.transpose_b:
+        words.append("transpose_b=1")
+    if node.tag != node.name:
+        words.append(f"tag={node.tag}")
+    return " ".join(words)
+
+
+def _parse_header(words: list[str]) -> Graph:
+    if len(words) != 2 or words[0] != "graph":
+        raise GraphError(f"found {' '.join(words)!r}, expected 'graph NAME'")
+    return Graph(words[1])
+
+
+def _parse_node(graph: Graph, words: list[str]) -> None:
+    if len(words) < 3 or words[1] != "=" or words[2] not in list(Kind):
+        raise GraphError(
+            f"found {' '.join(words)!r}, expected 'NAME = KIND ...' or 'output NAME', with KIND "
+            f"one of {', '.join(Kind)}"
+        )
+    name, kind, rest = words[0], Kind(words[2]), words[3:]
+    operands = [word for word in rest if "=" not in word]
+    keys = _Keys(word for word in rest if "=" in word)
+    tag = keys.take("tag")
+    if kind in LEAVES:
+        rows, cols = _parse_shape(operands)
+        (graph.input if kind is Kind.INPUT else graph.weight)(name, rows, cols, tag=tag)
+    elif kind in CONCATS:
+        concat = graph.concat_rows if kind is Kind.CONCAT_ROWS else graph.concat_cols
+        concat(name, operands, tag=tag)
+    elif kind in PRODUCTS:
+        a, b = _exactly(operands, 2)
+        scale = keys.real("scale", 1.0)
+        if kind is Kind.SCORES:
+            graph.scores(name, a, b, scale=scale, tag=tag)
+        else:
+            transpose = bool(keys.whole("transpose_b", 0))
+            graph.matmul(name, a, b, transpose_b=transpose, scale=scale, tag=tag)
+    elif kind in SLICES:
+        (x,) = _exactly(operands, 1)
+        cut = graph.slice_rows if kind is Kind.SLICE_ROWS else graph.slice_cols
+        cut(name, x, keys.whole("start"), keys.whole("count"), tag=tag)
+    elif kind is Kind.ADD:
+        a, b = _exactly(operands, 2)
+        graph.add(name, a, b, tag=tag)
+    elif kind is Kind.ARGMAX:
+        (x,) = _exactly(operands, 1)
+        graph.argmax(name, x)
+    else:
+        (x,) = _exactly(operands, 1)
+        (graph.softmax if kind is Kind.SOFTMAX else graph.relu)(name, x, tag=tag)
+    keys.check_empty()
+
+
+def _exactly(operands: list[str], count: int) -> list[str]:
+    if len(operands) != count:
+        raise GraphError(f"{len(operands)} operands ({' '.join(operands)}), expected {count}")
+    return operands
+
+
+def _parse_shape(operands: list[str]) -> tuple[int, int]:
+    (text,) = _exactly(operands, 1)
+    match = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", text)
+    if not match:
+        raise GraphError(f"shape is {text!r}, expected ROWSxCOLS")
+    return int(match[1]), int(match[2])
+
+
+class _Keys:
+    """The key=value words of a line; each may be taken once, and none may be left."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._values: dict[str, str] = {}
+        for word in words:
+            key, _, value = word.partition("=")
+            if key in self._values:
+                raise GraphError(f"key {key} is given twice, expected once")
+            self._values[key] = value
+
+    def take(self, key: str) -> str | None:
+        return self._values.pop(key, None)
+
+    def whole(self, key: str, default: int | None = None) -> int:
+        text = self.take(key)
+        if text is None and default is not None:
+            return default
+        if text is None or not re.fullmatch(r"-?[0-9]{1,9}", text):
+            raise GraphError(f"{key} is {text!r}, expected a whole number")
+        return int(text)
+
+    def real(self, key: str, default: float) -> float:
+        text = self.take(key)
+        try:
+            return default if text is None else float(text)
+        except ValueError:
+            raise GraphError(f"{key} is {text!r}, expected a number") from None
+
+    def check_empty(self) -> None:
+        if self._values:
+            raise GraphError(f"unknown key {sorted(self._values)[0]!r} for this kind")

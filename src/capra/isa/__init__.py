@@ -1,0 +1,1 @@
+"""The GA2 instruction set: table, encoding, text, timing, programs. Knows no graphs."""

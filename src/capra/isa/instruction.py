@@ -1,0 +1,187 @@
+"""One instruction: a row of the table with its operands, checked when it is built."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from capra.errors import ProgramError
+from capra.isa.chip import Chip
+from capra.isa.spec import (
+    BY_MNEMONIC,
+    TABLE,
+    Access,
+    Memory,
+    Op,
+    Overlap,
+    Unit,
+    compile_expression,
+)
+from capra.numerics import Int64Array
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """`rows` x `cols` words of a memory; row i starts at base + i * stride."""
+
+    memory: Memory
+    base: int
+    rows: int
+    cols: int
+    stride: int
+
+    @property
+    def end(self) -> int:
+        """One past the last word."""
+        return self.base + (self.rows - 1) * self.stride + self.cols
+
+    def addresses(self) -> Int64Array:
+        """Every address, row by row, as a flat array."""
+        rows = self.base + self.stride * np.arange(self.rows, dtype=np.int64)
+        return (rows[:, None] + np.arange(self.cols, dtype=np.int64)).ravel()
+
+    def overlaps(self, other: "Region") -> bool:
+        """True when at least one word belongs to both."""
+        if self.memory != other.memory or self.base >= other.end or other.base >= self.end:
+            return False
+        if self.rows == 1 and other.rows == 1:
+            return True
+        return bool(np.isin(self.addresses(), other.addresses()).any())
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """An operation and its operands, in the order of the table. Build it with `instruction`."""
+
+    op: Op
+    operands: tuple[int, ...]
+
+    @property
+    def mnemonic(self) -> str:
+        """The operation's name."""
+        return self.op.mnemonic
+
+    @property
+    def unit(self) -> Unit:
+        """The unit that executes it."""
+        return self.op.unit
+
+    @property
+    def cycles(self) -> int:
+        """Cycles on its unit, without the control cycles."""
+        return _FORMS[self.op.mnemonic].cycles(*self.operands)
+
+    def reads(self) -> tuple[Region, ...]:
+        """The regions whose words it reads."""
+        return tuple(r for make in _FORMS[self.op.mnemonic].reads if (r := make(self.operands)))
+
+    def writes(self) -> tuple[Region, ...]:
+        """The regions whose words it writes, every word of them."""
+        return tuple(r for make in _FORMS[self.op.mnemonic].writes if (r := make(self.operands)))
+
+    def __getitem__(self, name: str) -> int:
+        return self.operands[self.op.index(name)]
+
+    def __str__(self) -> str:
+        pairs = zip(self.op.fields, self.operands, strict=True)
+        return " ".join([self.mnemonic, *(f"{f.name}={value}" for f, value in pairs)])
+
+
+def instruction(mnemonic: str, /, **fields: int) -> Instruction:
+    """Build an instruction from its named fields, all of which must be given.
+
+    Raises ProgramError for an unknown mnemonic or field, a missing one, or a value out of range.
+    """
+    op = BY_MNEMONIC.get(mnemonic)
+    if op is None:
+        raise ProgramError(
+            f"unknown instruction {mnemonic!r}, expected one of {', '.join(BY_MNEMONIC)}"
+        )
+    try:
+        operands = tuple(fields[f.name] for f in op.fields)
+    except KeyError as missing:
+        raise ProgramError(f"{mnemonic} lacks the field {missing.args[0]}") from None
+    if len(fields) != len(op.fields):
+        extra = sorted(set(fields) - {f.name for f in op.fields})
+        raise ProgramError(
+            f"{mnemonic} has no field {extra[0]}, expected {' '.join(f.name for f in op.fields)}"
+        )
+    return checked(Instruction(op, operands))
+
+
+def checked(inst: Instruction) -> Instruction:
+    """The same instruction, once each operand was found within its field's limits."""
+    for f, value in zip(inst.op.fields, inst.operands, strict=True):
+        if not f.minimum <= value <= f.limit:
+            raise ProgramError(
+                f"{inst}: {f.name} ({f.meaning}) is {value}, expected {f.minimum} .. {f.limit}"
+            )
+    for region in inst.writes():
+        if region.rows > 1 and region.stride < region.cols:
+            raise ProgramError(
+                f"{inst}: destination rows of {region.cols} words are {region.stride} words apart, "
+                f"expected at least {region.cols}"
+            )
+    return inst
+
+
+def check_on_chip(inst: Instruction, chip: Chip) -> None:
+    """Raise ProgramError unless the instruction can run on this chip.
+
+    Checked: every word inside its memory, K within the operand memories, and no destination word
+    that the instruction still needs as a source.
+    """
+    if inst.mnemonic == "MM" and inst["k"] > chip.operand_depth:
+        raise ProgramError(
+            f"{inst}: k is {inst['k']}, expected at most the operand depth {chip.operand_depth}"
+        )
+    sizes = {Memory.SCRATCHPAD: chip.scratchpad_words, Memory.EXTERNAL: chip.external_words}
+    reads, writes = inst.reads(), inst.writes()
+    for region in (*reads, *writes):
+        if region.end > sizes[region.memory]:
+            raise ProgramError(
+                f"{inst}: the last {region.memory} word is {region.end - 1}, expected at most "
+                f"{sizes[region.memory] - 1}"
+            )
+    for target in writes:
+        for access, source in zip(inst.op.reads, reads, strict=False):
+            in_place = inst.op.overlap is Overlap.SAME and target == source
+            if not (access.update or in_place) and target.overlaps(source):
+                raise ProgramError(
+                    f"{inst}: the destination at {target.base} overlaps the source at "
+                    f"{source.base}, which is still needed"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The expressions of a row, compiled."""
+
+    cycles: Callable[..., int]
+    reads: tuple[Callable[[tuple[int, ...]], Region | None], ...]
+    writes: tuple[Callable[[tuple[int, ...]], Region | None], ...]
+
+
+def _region_maker(op: Op, access: Access) -> Callable[[tuple[int, ...]], Region | None]:
+    parts = (access.base, access.rows, access.cols, access.stride, access.when)
+    evaluate: Callable[..., tuple[int, int, int, int, int]]
+    evaluate = compile_expression(op.fields, f"({', '.join(parts)})")  # type: ignore[assignment]
+
+    def make(operands: tuple[int, ...]) -> Region | None:
+        base, rows, cols, stride, happens = evaluate(*operands)
+        if not happens:
+            return None
+        return Region(access.memory, base, rows, cols, stride if rows > 1 else cols)
+
+    return make
+
+
+_FORMS: Final = {
+    op.mnemonic: _Form(
+        compile_expression(op.fields, op.cycles),
+        tuple(_region_maker(op, a) for a in op.reads),
+        tuple(_region_maker(op, a) for a in op.writes),
+    )
+    for op in TABLE
+}

@@ -1,0 +1,184 @@
+"""A program: instructions for one chip, its external-memory map, and where each tensor lives."""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from capra.errors import CapacityError, ProgramError
+from capra.files import write_atomically
+from capra.isa.chip import Chip
+from capra.isa.encoding import from_bytes, to_words
+from capra.isa.instruction import Instruction, Region, check_on_chip
+from capra.isa.spec import Memory
+from capra.isa.timing import Counters, count
+
+MAGIC: Final = b"GA2PROG1"
+SlotKind = Literal["input", "weight", "output"]
+_SLOT_KINDS: Final = ("input", "weight", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One tensor of the external-memory map: rows x cols words from `address`, row by row."""
+
+    name: str
+    kind: SlotKind
+    address: int
+    rows: int
+    cols: int
+    scale: float | None
+    """Real value of one step; None for indices, which are plain integers."""
+
+    @property
+    def words(self) -> int:
+        """Words it takes."""
+        return self.rows * self.cols
+
+    @property
+    def end(self) -> int:
+        """One past its last word."""
+        return self.address + self.words
+
+
+@dataclass(frozen=True, slots=True)
+class TensorHome:
+    """Where a tensor lives in the scratchpad, and when its words are its own.
+
+    Names that start with '%' are temporaries, such as the int32 sums of a product.
+    """
+
+    name: str
+    base: int
+    rows: int
+    cols: int
+    stride: int
+    scale: float | None
+    ready: int
+    """Index of the instruction that writes its last word."""
+    until: int
+    """Index of the last instruction after which all of its words are still there."""
+
+    @property
+    def region(self) -> Region:
+        """Its words."""
+        return Region(Memory.SCRATCHPAD, self.base, self.rows, self.cols, self.stride)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Checked when built: every instruction runs on the chip, HALT comes last and only there.
+
+    Raises ProgramError with the index and text of the instruction that breaks a rule, and
+    CapacityError when the program or its map does not fit the chip.
+    """
+
+    name: str
+    chip: Chip
+    instructions: tuple[Instruction, ...]
+    external: tuple[Slot, ...] = ()
+    tensors: Mapping[str, TensorHome] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
+        size, limit = len(self.instructions), self.chip.program_entries
+        if size > limit:
+            raise CapacityError(
+                f"program {self.name} has {size} instructions, expected at most {limit}, the "
+                "chip's program memory"
+            )
+        for slot in self.external:
+            if slot.end > self.chip.external_words:
+                raise CapacityError(
+                    f"program {self.name} needs {self.external[-1].end} words of external memory "
+                    f"({slot.name} ends there), expected at most {self.chip.external_words}"
+                )
+        for index, inst in enumerate(self.instructions):
+            try:
+                check_on_chip(inst, self.chip)
+            except ProgramError as error:
+                raise ProgramError(f"program {self.name}, instruction {index}: {error}") from None
+            if (inst.mnemonic == "HALT") != (index == size - 1):
+                raise ProgramError(
+                    f"program {self.name}, instruction {index}: {inst} found, expected HALT as "
+                    "the last instruction and nowhere else"
+                )
+        if not size:
+            raise ProgramError(f"program {self.name} is empty, expected at least HALT")
+
+    @cached_property
+    def counters(self) -> Counters:
+        """What one run adds to the counters."""
+        return count(self.instructions)
+
+    @property
+    def cycles(self) -> int:
+        """All cycles of one run."""
+        return self.counters.total
+
+    @property
+    def words_loaded(self) -> int:
+        """Words that LD moves in one run."""
+        return sum(inst["n"] for inst in self.instructions if inst.mnemonic == "LD")
+
+    def histogram(self) -> dict[str, int]:
+        """Instructions by mnemonic, in order of first appearance."""
+        counts: dict[str, int] = {}
+        for inst in self.instructions:
+            counts[inst.mnemonic] = counts.get(inst.mnemonic, 0) + 1
+        return counts
+
+    def slots(self, *kinds: SlotKind) -> tuple[Slot, ...]:
+        """The external slots of these kinds, in the order of the map."""
+        return tuple(slot for slot in self.external if slot.kind in kinds)
+
+
+def save_program(program: Program, path: Path) -> None:
+    """Write a program file: magic, header length, JSON header, code, CRC-32 of all before it."""
+    header = {
+        "name": program.name,
+        "chip": asdict(program.chip),
+        "external": [asdict(slot) for slot in program.external],
+        "tensors": [asdict(home) for home in program.tensors.values()],
+    }
+    text = json.dumps(header).encode()
+    body = MAGIC + len(text).to_bytes(4, "little") + text + to_words(program.instructions).tobytes()
+    write_atomically(path, body + zlib.crc32(body).to_bytes(4, "little"))
+
+
+def load_program(path: Path) -> Program:
+    """Read a program file and check it again. Raises ProgramError for anything damaged."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ProgramError(f"program file {path}: {error.strerror}") from None
+    if not raw.startswith(MAGIC):
+        raise ProgramError(f"{path} starts with {raw[:8]!r}, expected a program file ({MAGIC!r})")
+    body, checksum = raw[:-4], int.from_bytes(raw[-4:], "little")
+    if zlib.crc32(body) != checksum:
+        raise ProgramError(
+            f"{path} has checksum {zlib.crc32(body):08x}, expected {checksum:08x}: it is damaged"
+        )
+    start = len(MAGIC) + 4
+    end = start + int.from_bytes(body[len(MAGIC) : start], "little")
+    try:
+        header: dict[str, Any] = json.loads(body[start:end])
+        return Program(
+            name=str(header["name"]),
+            chip=Chip(**header["chip"]),
+            instructions=tuple(from_bytes(body[end:])),
+            external=tuple(_slot(entry) for entry in header["external"]),
+            tensors={entry["name"]: TensorHome(**entry) for entry in header["tensors"]},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ProgramError(f"{path} has a header that is not a program's: {error}") from None
+
+
+def _slot(entry: dict[str, Any]) -> Slot:
+    if entry["kind"] not in _SLOT_KINDS:
+        raise ValueError(f"slot kind is {entry['kind']!r}, expected one of {_SLOT_KINDS}")
+    return Slot(**entry)

@@ -1,0 +1,224 @@
+"""The instruction table of GA2: the one place that names opcodes, fields, units and cycles.
+
+Everything else that knows an instruction is made from these rows: the binary encoding, the
+assembler and disassembler, the timing, the checks, the generated RTL package and the ISA page.
+A row's `loops` is the loop nest that the instruction performs; [] indexes words of a memory.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+OPCODE_BITS: Final = 4
+INSTRUCTION_WORDS: Final = 5
+INSTRUCTION_BITS: Final = 32 * INSTRUCTION_WORDS
+"""Every instruction is 160 bits: the opcode lowest, then its fields in table order, then zeros."""
+
+CONTROL_CYCLES: Final = 2
+"""Fetch and decode, paid by every instruction on the control counter."""
+
+ARRAY_SIZE: Final = 4
+"""The matrix array computes tiles of at most 4 x 4 outputs."""
+
+SCRATCHPAD_ADDRESS_BITS: Final = 20
+EXTERNAL_ADDRESS_BITS: Final = 24
+
+
+class Unit(StrEnum):
+    """The unit that executes an instruction, and the counter that its cycles go to."""
+
+    MATRIX = "matrix"
+    DMA = "dma"
+    VECTOR = "vector"
+    CONTROL = "control"
+
+
+class Memory(StrEnum):
+    """The two memories that instructions address."""
+
+    SCRATCHPAD = "scratchpad"
+    EXTERNAL = "external"
+
+
+class Overlap(StrEnum):
+    """What a destination may share with the sources of the same instruction."""
+
+    NEVER = "never"
+    """No word: the sources are read again after the first word was written."""
+    SAME = "same"
+    """Every word at the same place (in-place update), or none: each word is read before written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One operand field: an unsigned integer of `bits` bits, at least `minimum`."""
+
+    name: str
+    bits: int
+    minimum: int
+    meaning: str
+    maximum: int = field(default=0)
+    """Largest legal value; 0 stands for everything that the bits can hold."""
+
+    @property
+    def limit(self) -> int:
+        """Largest legal value."""
+        return self.maximum or (1 << self.bits) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A rectangle of words that an instruction touches, as expressions over its fields."""
+
+    memory: Memory
+    base: str
+    rows: str = "1"
+    cols: str = "1"
+    stride: str = "0"
+    when: str = "1"
+    """The access happens only where this expression is not 0."""
+    update: bool = False
+    """A read of the destination itself, word by word before the write: never a conflict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One row of the table."""
+
+    mnemonic: str
+    opcode: int
+    unit: Unit
+    cycles: str
+    """Unit cycles as an expression over the fields, without the two control cycles."""
+    meaning: str
+    loops: str
+    fields: tuple[Field, ...]
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    overlap: Overlap = Overlap.NEVER
+
+    def index(self, name: str) -> int:
+        """Position of a field in the operand tuple."""
+        return next(i for i, f in enumerate(self.fields) if f.name == name)
+
+
+def compile_expression(op_fields: tuple[Field, ...], text: str) -> Callable[..., int]:
+    """A function of the fields, in table order, that evaluates an expression of the table."""
+    names = ", ".join(f.name for f in op_fields)
+    source = f"lambda {names}: {text}"  # the table's own text, never a user's
+    return eval(source, {"__builtins__": {}})  # type: ignore[no-any-return]  # noqa: S307
+
+
+def _scratchpad(name: str, meaning: str) -> Field:
+    return Field(name, SCRATCHPAD_ADDRESS_BITS, 0, f"scratchpad address of {meaning}")
+
+
+def _external(name: str, meaning: str) -> Field:
+    return Field(name, EXTERNAL_ADDRESS_BITS, 0, f"external address of {meaning}")
+
+
+def _count(name: str, bits: int, meaning: str) -> Field:
+    return Field(name, bits, 1, meaning)
+
+
+def _stride(name: str, meaning: str) -> Field:
+    return Field(name, 16, 0, f"words from one row of {meaning} to the next")
+
+
+def _flag(name: str, meaning: str) -> Field:
+    return Field(name, 1, 0, meaning)
+
+
+_MULTIPLIER = Field("mul", 16, 0, "multiplier")
+_SHIFT = Field("sh", 6, 1, "right shift, rounding half up", maximum=47)
+
+TABLE: Final[tuple[Op, ...]] = (
+    Op(
+        "HALT", 0, Unit.CONTROL, "0",
+        "stop; the counters freeze",
+        "stop",
+        (), (), (),
+    ),
+    Op(
+        "LD", 1, Unit.DMA, "n + 9",
+        "load n words from external memory into the scratchpad",
+        "for i < n: scratchpad[d+i] = external[s+i]",
+        (_scratchpad("d", "the destination"), _external("s", "the source"),
+         _count("n", 20, "number of words")),
+        (Access(Memory.EXTERNAL, "s", cols="n"),),
+        (Access(Memory.SCRATCHPAD, "d", cols="n"),),
+    ),
+    Op(
+        "ST", 2, Unit.DMA, "n + 2",
+        "store n words from the scratchpad into external memory",
+        "for i < n: external[d+i] = scratchpad[s+i]",
+        (_external("d", "the destination"), _scratchpad("s", "the source"),
+         _count("n", 20, "number of words")),
+        (Access(Memory.SCRATCHPAD, "s", cols="n"),),
+        (Access(Memory.EXTERNAL, "d", cols="n"),),
+    ),
+    Op(
+        "MM", 3, Unit.MATRIX, "m*k + k*n + m*n + k + m + n + 5 + acc*m*n",
+        "one tile of a matrix product: int8 operands (the low byte of each word), int32 sums",
+        "for i < m, j < n: scratchpad[d+i*sd+j] = (acc ? scratchpad[d+i*sd+j] : 0) + "
+        "sum over l < k of scratchpad[a+i*sa+l] * scratchpad[t ? b+j*sb+l : b+l*sb+j]",
+        (_scratchpad("d", "D"), _scratchpad("a", "A"), _scratchpad("b", "B"),
+         Field("m", 3, 1, "rows of A and D", maximum=ARRAY_SIZE),
+         Field("n", 3, 1, "columns of B and D", maximum=ARRAY_SIZE),
+         _count("k", 16, "columns of A and rows of B, at most the operand depth"),
+         _stride("sd", "D"), _stride("sa", "A"), _stride("sb", "B as stored"),
+         _flag("t", "1: B is stored transposed, n rows of k"),
+         _flag("acc", "1: add to D instead of replacing it")),
+        (Access(Memory.SCRATCHPAD, "a", "m", "k", "sa"),
+         Access(Memory.SCRATCHPAD, "b", "n if t else k", "k if t else n", "sb"),
+         Access(Memory.SCRATCHPAD, "d", "m", "n", "sd", when="acc", update=True)),
+        (Access(Memory.SCRATCHPAD, "d", "m", "n", "sd"),),
+    ),
+    Op(
+        "RQ", 4, Unit.VECTOR, "r*c + 2",
+        "requantize r x c words to int8: multiply, shift, saturate, relu if asked",
+        "for i < r, j < c: scratchpad[d+i*sd+j] = clamp((scratchpad[s+i*ss+j] * mul + "
+        "(1 << sh-1)) >> sh, relu ? 0 : -127, 127)",
+        (_scratchpad("d", "the destination"), _scratchpad("s", "the source"),
+         _count("r", 16, "rows"), _count("c", 16, "columns"),
+         _stride("sd", "the destination"), _stride("ss", "the source"),
+         _MULTIPLIER, _SHIFT, _flag("relu", "1: clamp below at 0")),
+        (Access(Memory.SCRATCHPAD, "s", "r", "c", "ss"),),
+        (Access(Memory.SCRATCHPAD, "d", "r", "c", "sd"),),
+        Overlap.SAME,
+    ),
+    Op(
+        "VADD", 5, Unit.VECTOR, "2*n + 2",
+        "saturating int8 sum of two vectors (the low byte of each word)",
+        "for i < n: scratchpad[d+i] = clamp(scratchpad[a+i] + scratchpad[b+i], -127, 127)",
+        (_scratchpad("d", "the destination"), _scratchpad("a", "the first operand"),
+         _scratchpad("b", "the second operand"), _count("n", 20, "number of words")),
+        (Access(Memory.SCRATCHPAD, "a", cols="n"), Access(Memory.SCRATCHPAD, "b", cols="n")),
+        (Access(Memory.SCRATCHPAD, "d", cols="n"),),
+        Overlap.SAME,
+    ),
+    Op(
+        "SM", 6, Unit.VECTOR, "3*n + 47",
+        "softmax of one row of n int8 scores (the low byte of each word), result in Q0.15",
+        "for i < n: e[i] = exp_table[min(255, (max(s) - scratchpad[s+i]) * mul + "
+        "(1 << sh-1) >> sh)]; q = 2^47 / sum(e); "
+        "for i < n: scratchpad[d+i] = (e[i] * q + 2^31) >> 32",
+        (_scratchpad("d", "the destination"), _scratchpad("s", "the source"),
+         _count("n", 16, "length of the row"), _MULTIPLIER, _SHIFT),
+        (Access(Memory.SCRATCHPAD, "s", cols="n"),),
+        (Access(Memory.SCRATCHPAD, "d", cols="n"),),
+    ),
+    Op(
+        "AMAX", 7, Unit.VECTOR, "n + 3",
+        "index of the first maximum of a row of n 32-bit words",
+        "scratchpad[d] = first i < n with scratchpad[s+i] == max(s)",
+        (_scratchpad("d", "the index"), _scratchpad("s", "the row"),
+         _count("n", 16, "length of the row")),
+        (Access(Memory.SCRATCHPAD, "s", cols="n"),),
+        (Access(Memory.SCRATCHPAD, "d"),),
+    ),
+)  # fmt: skip
+
+BY_MNEMONIC: Final[Mapping[str, Op]] = {op.mnemonic: op for op in TABLE}
+BY_OPCODE: Final[Mapping[int, Op]] = {op.opcode: op for op in TABLE}

@@ -1,0 +1,47 @@
+"""Counted cycles: the five counters of GA2, and what a sequence of instructions adds to them.
+
+No instruction's cost depends on data, so a program's counters are known before it runs. The
+simulator still counts them one instruction at a time, as the chip does.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from capra.isa.instruction import Instruction
+from capra.isa.spec import CONTROL_CYCLES, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Cycles by unit. total = matrix + dma + vector + control, since units never overlap."""
+
+    matrix: int = 0
+    dma: int = 0
+    vector: int = 0
+    control: int = 0
+
+    @property
+    def total(self) -> int:
+        """All cycles, in order of nothing: one instruction at a time."""
+        return self.matrix + self.dma + self.vector + self.control
+
+    def __add__(self, other: "Counters") -> "Counters":
+        return Counters(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def by_unit(self) -> dict[str, int]:
+        """The four unit counters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def count(instructions: Iterable[Instruction]) -> Counters:
+    """What executing these instructions, each once, adds to the counters."""
+    cycles = dict.fromkeys(Unit, 0)
+    for inst in instructions:
+        cycles[Unit.CONTROL] += CONTROL_CYCLES
+        cycles[inst.unit] += inst.cycles
+    return Counters(**{unit.value: n for unit, n in cycles.items()})
+
+
+def sum_counters(parts: Iterable[Counters]) -> Counters:
+    """The sum of several counters; all zero when there are none."""
+    return sum(parts, Counters())

@@ -1,0 +1,1 @@
+"""Language models and the programs that they are run with. Knows no speculation."""

@@ -1,0 +1,121 @@
+"""The bigram draft: the next token from the last one, as one small product.
+
+    logits = embed[t] . table,  table = pinv(embed) . L
+
+L[t, u] is the score of token u after token t. `noise` adds random.Random(seed).gauss(0, noise) to
+every entry of L, row by row, to make a draft worse by degrees.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from capra.compiler.pipeline import compile_graph
+from capra.ir.ranges import Ranges, record_ranges
+from capra.isa.chip import Chip
+from capra.isa.program import Program
+from capra.lm.graphs import draft_graph
+from capra.lm.model import LanguageModel
+from capra.lm.reference import greedy_tokens
+from capra.lm.target import ProgramRun
+from capra.lm.tiny import successor
+from capra.numerics import FloatArray, quantize
+from capra.sim.device import Device, SimulatedDevice
+
+RULE_LOGIT: Final = 8.0
+"""Score of the structured model's next token; every other entry is 0."""
+
+SAMPLE_TOKENS: Final = 24
+INITIAL_COUNT: Final = 0.5
+LOG_GAIN: Final = 4.0
+
+
+def rule_logits(vocab_size: int) -> FloatArray:
+    """L of the structured model: 8 at f(t), 0 elsewhere."""
+    logits = np.zeros((vocab_size, vocab_size))
+    for token in range(vocab_size):
+        logits[token, successor(token)] = RULE_LOGIT
+    return logits
+
+
+def count_logits(texts: Sequence[Sequence[int]], vocab_size: int) -> FloatArray:
+    """L fitted to texts: 4 ln(V p), p the relative frequency of a token after another one.
+
+    Counts start at 0.5, so that no frequency is 0.
+    """
+    counts = np.full((vocab_size, vocab_size), INITIAL_COUNT)
+    for text in texts:
+        for before, after in pairwise(text):
+            counts[before, after] += 1
+    frequency = counts / counts.sum(axis=1, keepdims=True)
+    logits: FloatArray = LOG_GAIN * np.log(vocab_size * frequency)
+    return logits
+
+
+def fitted_logits(model: LanguageModel) -> FloatArray:
+    """L fitted to the model's own float-greedy text, 24 tokens from every start."""
+    vocab = model.config.vocab_size
+    texts = [[t, *greedy_tokens(model, t, SAMPLE_TOKENS)] for t in range(vocab)]
+    return count_logits(texts, vocab)
+
+
+def with_noise(logits: FloatArray, noise: float, seed: int) -> FloatArray:
+    """L plus gaussian noise of this deviation, drawn row by row."""
+    draw = random.Random(seed)
+    noisy: FloatArray = logits + np.array([[draw.gauss(0, noise) for _ in row] for row in logits])
+    return noisy
+
+
+@dataclass(frozen=True)
+class Bigram:
+    """A bigram draft in float: embed is (vocabulary, width), table (width, vocabulary)."""
+
+    embed: FloatArray
+    table: FloatArray
+
+    @classmethod
+    def from_logits(cls, embed: FloatArray, logits: FloatArray) -> "Bigram":
+        """The draft whose table gives L back from this embedding, as closely as its width can."""
+        return cls(embed, np.linalg.pinv(embed) @ logits)
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens that it knows."""
+        return len(self.embed)
+
+    def next(self, token: int) -> tuple[int, tuple[ProgramRun, ...]]:
+        """The most likely next token, computed in float; no program runs."""
+        return int((self.embed[token] @ self.table).argmax()), ()
+
+
+class ChipBigram:
+    """A bigram draft compiled for a chip; one program, run once a guess."""
+
+    def __init__(self, bigram: Bigram, chip: Chip, device: Device | None = None) -> None:
+        self.bigram = bigram
+        self.vocab_size = bigram.vocab_size
+        self._device: Device = device or SimulatedDevice(chip)
+        self.program = compile_bigram(bigram, chip)
+        scales = {slot.name: slot.scale for slot in self.program.external}
+        assert scales["x"] is not None and scales["table"] is not None
+        self._x = quantize(bigram.embed, scales["x"])
+        self._table = quantize(bigram.table, scales["table"])
+
+    def next(self, token: int) -> tuple[int, tuple[ProgramRun, ...]]:
+        """The most likely next token as the chip computes it, and the program that it took."""
+        feeds = {"x": self._x[token : token + 1], "table": self._table}
+        execution = self._device.execute(self.program, feeds)
+        run = ProgramRun("draft", 1, 0, execution.counters)
+        return int(execution.outputs["token"][0, 0]), (run,)
+
+
+def compile_bigram(bigram: Bigram, chip: Chip) -> Program:
+    """The draft program, with the ranges of all its tokens."""
+    graph = draft_graph(bigram.vocab_size, bigram.embed.shape[1])
+    rows = (bigram.embed[t : t + 1] for t in range(bigram.vocab_size))
+    ranges: Ranges = record_ranges(graph, ({"x": row, "table": bigram.table} for row in rows))
+    return compile_graph(graph, ranges, chip)

@@ -1,0 +1,36 @@
+"""Calibration: float runs of a model that give the one Ranges value of all its programs."""
+
+import random
+from collections.abc import Sequence
+from typing import Final
+
+from capra.ir.ranges import record_ranges
+from capra.lm.graphs import verifier_graph
+from capra.lm.model import LanguageModel
+from capra.lm.reference import greedy_tokens
+
+SAMPLE_LENGTH: Final = 24
+RANDOM_SAMPLES: Final = 16
+SAMPLE_SEED: Final = 0
+
+
+def calibrate(model: LanguageModel, texts: Sequence[Sequence[int]]) -> LanguageModel:
+    """The model with the ranges that its tensors reach in float over these texts of equal length.
+
+    Each text is one block without a cache, so that every row, short context and long, counts.
+    """
+    graph = verifier_graph(model.config, len(texts[0]), 0)
+    weights = {name: model.weights[name] for name in model.config.weight_shapes()}
+    samples = ({**weights, "x": model.embed(text, 0)} for text in texts)
+    return model.with_ranges(record_ranges(graph, samples))
+
+
+def calibrate_tokens(model: LanguageModel) -> LanguageModel:
+    """Calibrate on the model's own greedy text from every token, and on random texts.
+
+    A draft may propose anything, so texts that the model would not write count too.
+    """
+    vocabulary, draw = range(model.config.vocab_size), random.Random(SAMPLE_SEED)
+    greedy = [[t, *greedy_tokens(model, t, SAMPLE_LENGTH - 1)] for t in vocabulary]
+    noise = [[draw.choice(vocabulary) for _ in range(SAMPLE_LENGTH)] for _ in range(RANDOM_SAMPLES)]
+    return calibrate(model, greedy + noise)

@@ -1,0 +1,155 @@
+"""The graphs of a language model: step, verifier, prefill and draft.
+
+All are built by the same lines and share their tags, so that one Ranges value compiles them all.
+"""
+
+from collections.abc import Sequence
+
+from capra.ir.graph import Graph
+from capra.lm.model import ModelConfig
+
+
+def cache_names(config: ModelConfig) -> tuple[str, ...]:
+    """Names of the cached tensors of every layer, keys then values."""
+    return tuple(f"l{layer}.{kv}" for layer in range(config.layers) for kv in ("k", "v"))
+
+
+def step_graph(config: ModelConfig, cache: int) -> Graph:
+    """One token after `cache` others: outputs token, logits, new k, new v."""
+    return _decoder(config, 1, cache, f"step_c{cache}", with_attention=False)
+
+
+def verifier_graph(config: ModelConfig, rows: int, cache: int) -> Graph:
+    """`rows` tokens after `cache` others, each row blind to later ones.
+
+    Outputs as the step's, and the attention output of every layer.
+    """
+    return _decoder(config, rows, cache, f"verify_m{rows}_c{cache}", with_attention=True)
+
+
+def prefill_graph(config: ModelConfig, rows: int, cache: int) -> Graph:
+    """`rows` prompt tokens after `cache` others: outputs only the new k and v of every layer."""
+    graph = Graph(f"prefill_m{rows}_c{cache}")
+    x = _Decoder(graph, config, rows, cache, last_layer_is_cache_only=True).run()
+    assert x is None
+    for name in cache_names(config):
+        graph.output(name)
+    return graph
+
+
+def draft_graph(vocab_size: int, width: int) -> Graph:
+    """The bigram draft: one product and its argmax; outputs token and logits."""
+    graph = Graph("draft")
+    graph.input("x", 1, width)
+    graph.weight("table", width, vocab_size)
+    graph.matmul("logits", "x", "table")
+    graph.argmax("token", "logits")
+    graph.output("token")
+    graph.output("logits")
+    return graph
+
+
+def _decoder(
+    config: ModelConfig, rows: int, cache: int, name: str, *, with_attention: bool
+) -> Graph:
+    graph = Graph(name)
+    x = _Decoder(graph, config, rows, cache).run()
+    assert x is not None
+    graph.matmul("logits", x, "unembed")
+    graph.argmax("token", "logits")
+    attention = [f"l{layer}.attn" for layer in range(config.layers)] if with_attention else []
+    for output in ("token", "logits", *cache_names(config), *attention):
+        graph.output(output)
+    return graph
+
+
+class _Decoder:
+    """Adds the layers of a model to a graph."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        config: ModelConfig,
+        rows: int,
+        cache: int,
+        *,
+        last_layer_is_cache_only: bool = False,
+    ) -> None:
+        self._graph = graph
+        self._config = config
+        self._rows = rows
+        self._cache = cache
+        self._cache_only = last_layer_is_cache_only
+
+    def run(self) -> str | None:
+        """The name of the last layer's output, or None where it ends with its keys and values."""
+        graph, config = self._graph, self._config
+        x: str | None = graph.input("x", self._rows, config.width)
+        for name, (rows, cols) in config.weight_shapes().items():
+            if not (self._cache_only and name in self._unused_by_cache()):
+                graph.weight(name, rows, cols)
+        if self._cache:
+            for name in cache_names(config):
+                graph.input(f"{name}.cache", self._cache, config.width, tag=name)
+        for layer in range(config.layers):
+            assert x is not None
+            x = self._layer(x, layer)
+        return x
+
+    def _unused_by_cache(self) -> set[str]:
+        last = self._config.layers - 1
+        return {"unembed", *(f"layers.{last}.{name}" for name in ("wq", "wo", "w1", "w2"))}
+
+    def _layer(self, x: str, layer: int) -> str | None:
+        graph, at, weights = self._graph, f"l{layer}", f"layers.{layer}"
+        cache_only = self._cache_only and layer == self._config.layers - 1
+        if not cache_only:
+            graph.matmul(f"{at}.q", x, f"{weights}.wq")
+        graph.matmul(f"{at}.k", x, f"{weights}.wk")
+        graph.matmul(f"{at}.v", x, f"{weights}.wv")
+        if cache_only:
+            return None
+        keys, values = self._with_cache(f"{at}.k"), self._with_cache(f"{at}.v")
+        rows = [self._attention_row(at, row, keys, values) for row in range(self._rows)]
+        attention = graph.concat_rows(f"{at}.attn", rows)
+        graph.matmul(f"{at}.o", attention, f"{weights}.wo")
+        middle = graph.add(f"{at}.mid", x, f"{at}.o")
+        graph.matmul(f"{at}.ff1.product", middle, f"{weights}.w1")
+        graph.relu(f"{at}.ff1", f"{at}.ff1.product")
+        graph.matmul(f"{at}.ff2", f"{at}.ff1", f"{weights}.w2")
+        return graph.add(f"{at}.out", middle, f"{at}.ff2")
+
+    def _with_cache(self, name: str) -> str:
+        """The cached rows and the block's own below each other."""
+        if not self._cache:
+            return name
+        return self._graph.concat_rows(f"{name}.all", [f"{name}.cache", name], tag=name)
+
+    def _attention_row(self, at: str, row: int, keys: str, values: str) -> str:
+        """Row `row` of the attention output: its query over the cache and rows up to itself."""
+        graph, seen = self._graph, self._cache + row + 1
+        query = graph.slice_rows(f"{at}.q.r{row}", f"{at}.q", row, 1, tag=f"{at}.q")
+        row_keys = graph.slice_rows(f"{at}.k.r{row}", keys, 0, seen, tag=f"{at}.k")
+        row_values = graph.slice_rows(f"{at}.v.r{row}", values, 0, seen, tag=f"{at}.v")
+        heads = [
+            self._head(at, row, head, query, row_keys, row_values)
+            for head in range(self._config.heads)
+        ]
+        return self._side_by_side(f"{at}.attn.r{row}", heads, tag=f"{at}.attn")
+
+    def _head(self, at: str, row: int, head: int, query: str, keys: str, values: str) -> str:
+        graph, name = self._graph, f"{at}.h{head}"
+        q, k, v = (self._columns_of(source, head) for source in (query, keys, values))
+        scale = self._config.head_width**-0.5
+        scores = graph.scores(f"{name}.scores.r{row}", q, k, scale=scale, tag=f"{name}.scores")
+        probs = graph.softmax(f"{name}.probs.r{row}", scores, tag=f"{name}.probs")
+        return graph.matmul(f"{name}.attn.r{row}", probs, v, tag=f"{at}.attn")
+
+    def _columns_of(self, source: str, head: int) -> str:
+        if self._config.heads == 1:
+            return source
+        width, tag = self._config.head_width, self._graph[source].tag
+        return self._graph.slice_cols(f"{source}.h{head}", source, head * width, width, tag=tag)
+
+    def _side_by_side(self, name: str, parts: Sequence[str], *, tag: str) -> str:
+        return parts[0] if len(parts) == 1 else self._graph.concat_cols(name, parts, tag=tag)

@@ -1,0 +1,1 @@
+"""Records and their tables. Made from results that are given; runs nothing."""

@@ -1,0 +1,65 @@
+"""A device: something that executes programs for the host. Here, the simulator."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from capra.isa.chip import Chip
+from capra.isa.program import Program
+from capra.isa.timing import Counters
+from capra.numerics import Int64Array, IntArray
+from capra.sim.machine import BoundProgram, Machine
+
+BOUND_INSTRUCTIONS: Final = 50_000
+"""Bound programs are kept up to this many instructions in all (about 1 KiB each)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What a program left behind: its output tensors as integers, and the counters."""
+
+    outputs: Mapping[str, Int64Array]
+    counters: Counters
+
+
+class Device(Protocol):
+    """Executes a program on a chip, given its inputs and weights as integers by tensor name."""
+
+    def execute(self, program: Program, feeds: Mapping[str, IntArray]) -> Execution:
+        """Run the program once and read its outputs."""
+        ...
+
+
+class SimulatedDevice:
+    """One simulated chip. Programs stay bound to its memories, least recently used dropped."""
+
+    def __init__(self, chip: Chip, *, poison: bool = False) -> None:
+        self._machine = Machine(chip, poison=poison)
+        self._bound: OrderedDict[int, BoundProgram] = OrderedDict()
+        self._bound_instructions = 0
+
+    def execute(self, program: Program, feeds: Mapping[str, IntArray]) -> Execution:
+        """Write the feeds to their slots, run, and read the output slots."""
+        machine = self._machine
+        for slot in program.slots("input", "weight"):
+            machine.write_external(slot.address, feeds[slot.name])
+        counters = machine.run(self._bind(program))
+        outputs = {
+            slot.name: machine.external[slot.address : slot.end]
+            .astype("int64")
+            .reshape(slot.rows, slot.cols)
+            for slot in program.slots("output")
+        }
+        return Execution(outputs, counters)
+
+    def _bind(self, program: Program) -> BoundProgram:
+        bound = self._bound.pop(id(program), None)
+        if bound is None:
+            bound = self._machine.bind(program)
+            self._bound_instructions += len(program.instructions)
+            while self._bound and self._bound_instructions > BOUND_INSTRUCTIONS:
+                _, dropped = self._bound.popitem(last=False)
+                self._bound_instructions -= len(dropped.program.instructions)
+        self._bound[id(program)] = bound
+        return bound

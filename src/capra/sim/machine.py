@@ -1,0 +1,145 @@
+"""The GA2 simulator: executes a program on its memories, exact to the bit and to the cycle."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from capra.errors import PoisonError
+from capra.isa.chip import Chip
+from capra.isa.instruction import Instruction, Region
+from capra.isa.program import Program
+from capra.isa.spec import CONTROL_CYCLES, Memory
+from capra.isa.timing import Counters, count
+from capra.sim.execute import Action, Words, allocate, bind
+
+POISON = 0x5A5A5A5A
+"""What a poisoned machine fills its memories with; nothing may depend on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceLine:
+    """One executed instruction."""
+
+    index: int
+    cycle: int
+    """Total cycles when it retired, its own included."""
+    instruction: Instruction
+    written: tuple[tuple[Region, tuple[int, ...]], ...]
+    """Each region it wrote with the words that are there now, row by row."""
+
+    def __str__(self) -> str:
+        parts = [f"{self.index:5d} {self.cycle:9d} {self.instruction}"]
+        for region, words in self.written:
+            shown = " ".join(map(str, words[:8])) + (" ..." if len(words) > 8 else "")
+            parts.append(f"{region.memory}[{region.base}..{region.end - 1}] = {shown}")
+        return " | ".join(parts)
+
+
+Trace = Callable[[TraceLine], None]
+
+
+class BoundProgram:
+    """A program tied to the memories of one machine, ready to run many times."""
+
+    def __init__(self, program: Program, actions: list[Action]) -> None:
+        self.program = program
+        self.actions = actions
+
+
+class Machine:
+    """One chip with its memories. Words are int32; both memories start as zeros.
+
+    With `poison`, every word is marked as never written: reading one raises PoisonError. The host
+    writes external memory through `write_external`, which marks its words as written.
+    """
+
+    def __init__(self, chip: Chip, *, poison: bool = False) -> None:
+        self.chip = chip
+        self._memories = allocate(chip.external_words, chip.scratchpad_words)
+        self._written: dict[Memory, np.ndarray] | None = None
+        if poison:
+            self.external.fill(POISON)
+            self.scratchpad.fill(POISON)
+            self._written = {
+                Memory.EXTERNAL: np.zeros(chip.external_words, dtype=bool),
+                Memory.SCRATCHPAD: np.zeros(chip.scratchpad_words, dtype=bool),
+            }
+
+    @property
+    def external(self) -> Words:
+        """External memory, a live array."""
+        return self._memories.external
+
+    @property
+    def scratchpad(self) -> Words:
+        """The scratchpad, a live array."""
+        return self._memories.scratchpad
+
+    def write_external(self, address: int, words: np.ndarray) -> None:
+        """The host writes words, flattened row by row, from an address on."""
+        flat = words.reshape(-1)
+        self.external[address : address + len(flat)] = flat
+        if self._written is not None:
+            self._written[Memory.EXTERNAL][address : address + len(flat)] = True
+
+    def bind(self, program: Program) -> BoundProgram:
+        """Tie a program to this machine's memories; the result may be run any number of times."""
+        if program.chip != self.chip:
+            raise ValueError(f"program {program.name} is for {program.chip}, not for {self.chip}")
+        memories = self._memories
+        return BoundProgram(program, [bind(inst, memories) for inst in program.instructions])
+
+    def run(
+        self,
+        program: Program | BoundProgram,
+        *,
+        trace: Trace | None = None,
+        after: Callable[[int], None] | None = None,
+    ) -> Counters:
+        """Execute to HALT and return the counters, which start at zero.
+
+        `trace` receives a line and `after` the index of every instruction, once it has retired.
+        Raises PoisonError, on a poisoned machine, when an instruction reads a word nobody wrote.
+        """
+        bound = program if isinstance(program, BoundProgram) else self.bind(program)
+        if trace is None and after is None and self._written is None:
+            for action in bound.actions:
+                action()
+            return bound.program.counters
+        return self._run_observed(bound, trace, after)
+
+    def _run_observed(
+        self, bound: BoundProgram, trace: Trace | None, after: Callable[[int], None] | None
+    ) -> Counters:
+        instructions, cycle = bound.program.instructions, 0
+        if self._written is not None:
+            self._written[Memory.SCRATCHPAD][:] = False
+        for index, (inst, action) in enumerate(zip(instructions, bound.actions, strict=True)):
+            self._check_poison(index, inst)
+            action()
+            cycle += CONTROL_CYCLES + inst.cycles
+            if trace is not None:
+                written = tuple((region, self._words(region)) for region in inst.writes())
+                trace(TraceLine(index, cycle, inst, written))
+            if after is not None:
+                after(index)
+        return count(instructions)
+
+    def _words(self, region: Region) -> tuple[int, ...]:
+        memory = self.scratchpad if region.memory is Memory.SCRATCHPAD else self.external
+        return tuple(memory[region.addresses()].tolist())
+
+    def _check_poison(self, index: int, inst: Instruction) -> None:
+        if self._written is None:
+            return
+        for region in inst.reads():
+            addresses = region.addresses()
+            unwritten = ~self._written[region.memory][addresses]
+            if unwritten.any():
+                raise PoisonError(
+                    f"instruction {index} ({inst}) reads {region.memory} word "
+                    f"{addresses[unwritten][0]}, which nobody wrote"
+                )
+        for region in inst.writes():
+            self._written[region.memory][region.addresses()] = True

@@ -1,0 +1,1 @@
+"""The speculative loop. Sees a target and a proposer, never a device."""
