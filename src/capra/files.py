@@ -25,3 +25,9 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         temporary.unlink()
         raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def check_writable(path: Path) -> None:
+    """Raise InputError unless a file can be written at `path`; for use before long work."""
+    if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InputError(f"cannot write {path}, expected a file name in a writable directory")

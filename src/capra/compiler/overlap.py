@@ -28,16 +28,15 @@ def check_overlaps(program: Program) -> None:
     for index, inst in enumerate(program.instructions):
         for region in inst.reads():
             if region.memory is Memory.SCRATCHPAD:
-                unwritten = last_write[region.addresses()] == _NEVER
-                assert not unwritten.any(), (
-                    f"{program.name}, instruction {index} ({inst}) reads scratchpad word "
-                    f"{region.addresses()[unwritten][0]}, which no instruction wrote"
+                assert region.of(last_write).min() > _NEVER, (
+                    f"{program.name}, instruction {index} ({inst}) reads a scratchpad word of "
+                    f"{region.base} .. {region.end - 1} which no instruction wrote"
                 )
         for region in inst.writes():
             if region.memory is Memory.SCRATCHPAD:
-                last_write[region.addresses()] = index
+                region.of(last_write)[...] = index
         for home in ends[index]:
-            written = last_write[home.region.addresses()]
+            written = home.region.of(last_write)
             culprit = written.max()
             assert culprit <= home.ready and written.min() > _NEVER, (
                 f"{program.name}: {home.name}, whole after instruction {home.ready} and needed "

@@ -73,7 +73,7 @@ def _parse_node(graph: Graph, words: list[str]) -> None:
     name, kind, rest = words[0], Kind(words[2]), words[3:]
     operands = [word for word in rest if "=" not in word]
     keys = _Keys(word for word in rest if "=" in word)
-    tag = keys.take("tag")
+    tag = None if kind is Kind.ARGMAX else keys.take("tag")  # indices have no range
     if kind in LEAVES:
         rows, cols = _parse_shape(operands)
         (graph.input if kind is Kind.INPUT else graph.weight)(name, rows, cols, tag=tag)

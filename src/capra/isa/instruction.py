@@ -1,10 +1,11 @@
 """One instruction: a row of the table with its operands, checked when it is built."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from capra.errors import ProgramError
 from capra.isa.chip import Chip
@@ -19,6 +20,8 @@ from capra.isa.spec import (
     compile_expression,
 )
 from capra.numerics import Int64Array
+
+_Element = TypeVar("_Element", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,12 @@ class Region:
         rows = self.base + self.stride * np.arange(self.rows, dtype=np.int64)
         return (rows[:, None] + np.arange(self.cols, dtype=np.int64)).ravel()
 
+    def of(self, memory: npt.NDArray[_Element]) -> npt.NDArray[_Element]:
+        """The rows x cols elements of a contiguous array that this region selects, as a view."""
+        step = memory.itemsize
+        shape, strides = (self.rows, self.cols), (self.stride * step, step)
+        return np.ndarray(shape, memory.dtype, memory, self.base * step, strides)
+
     def overlaps(self, other: "Region") -> bool:
         """True when at least one word belongs to both."""
         if self.memory != other.memory or self.base >= other.end or other.base >= self.end:
@@ -56,6 +65,14 @@ class Instruction:
 
     op: Op
     operands: tuple[int, ...]
+    _reads: tuple[Region, ...] = field(init=False, repr=False, compare=False)
+    _writes: tuple[Region, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        form = _FORMS[self.op.mnemonic]
+        regions = (make(self.operands) for make in form.reads)
+        object.__setattr__(self, "_reads", tuple(r for r in regions if r))
+        object.__setattr__(self, "_writes", tuple(make(self.operands) for make in form.writes))
 
     @property
     def mnemonic(self) -> str:
@@ -74,11 +91,11 @@ class Instruction:
 
     def reads(self) -> tuple[Region, ...]:
         """The regions whose words it reads."""
-        return tuple(r for make in _FORMS[self.op.mnemonic].reads if (r := make(self.operands)))
+        return self._reads
 
     def writes(self) -> tuple[Region, ...]:
         """The regions whose words it writes, every word of them."""
-        return tuple(r for make in _FORMS[self.op.mnemonic].writes if (r := make(self.operands)))
+        return self._writes
 
     def __getitem__(self, name: str) -> int:
         return self.operands[self.op.index(name)]
@@ -112,10 +129,12 @@ def instruction(mnemonic: str, /, **fields: int) -> Instruction:
 
 def checked(inst: Instruction) -> Instruction:
     """The same instruction, once each operand was found within its field's limits."""
-    for f, value in zip(inst.op.fields, inst.operands, strict=True):
-        if not f.minimum <= value <= f.limit:
+    limits = _FORMS[inst.op.mnemonic].limits
+    for index, (value, (low, high)) in enumerate(zip(inst.operands, limits, strict=True)):
+        if not low <= value <= high:
+            f = inst.op.fields[index]
             raise ProgramError(
-                f"{inst}: {f.name} ({f.meaning}) is {value}, expected {f.minimum} .. {f.limit}"
+                f"{inst}: {f.name} ({f.meaning}) is {value}, expected {low} .. {high}"
             )
     for region in inst.writes():
         if region.rows > 1 and region.stride < region.cols:
@@ -159,6 +178,7 @@ class _Form:
     """The expressions of a row, compiled."""
 
     cycles: Callable[..., int]
+    limits: tuple[tuple[int, int], ...]
     reads: tuple[Callable[[tuple[int, ...]], Region | None], ...]
     writes: tuple[Callable[[tuple[int, ...]], Region | None], ...]
 
@@ -180,6 +200,7 @@ def _region_maker(op: Op, access: Access) -> Callable[[tuple[int, ...]], Region 
 _FORMS: Final = {
     op.mnemonic: _Form(
         compile_expression(op.fields, op.cycles),
+        tuple((f.minimum, f.limit) for f in op.fields),
         tuple(_region_maker(op, a) for a in op.reads),
         tuple(_region_maker(op, a) for a in op.writes),
     )

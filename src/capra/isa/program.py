@@ -91,12 +91,12 @@ class Program:
                 f"program {self.name} has {size} instructions, expected at most {limit}, the "
                 "chip's program memory"
             )
-        for slot in self.external:
-            if slot.end > self.chip.external_words:
-                raise CapacityError(
-                    f"program {self.name} needs {self.external[-1].end} words of external memory "
-                    f"({slot.name} ends there), expected at most {self.chip.external_words}"
-                )
+        words = max((slot.end for slot in self.external), default=0)
+        if words > self.chip.external_words:
+            raise CapacityError(
+                f"program {self.name} needs {words} words of external memory, expected at most "
+                f"{self.chip.external_words}"
+            )
         for index, inst in enumerate(self.instructions):
             try:
                 check_on_chip(inst, self.chip)

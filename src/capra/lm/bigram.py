@@ -33,6 +33,9 @@ SAMPLE_TOKENS: Final = 24
 INITIAL_COUNT: Final = 0.5
 LOG_GAIN: Final = 4.0
 
+FACTOR_RANK: Final = 32
+"""Width of a text model's draft: words of its table a token."""
+
 
 def rule_logits(vocab_size: int) -> FloatArray:
     """L of the structured model: 8 at f(t), 0 elsewhere."""
@@ -90,6 +93,18 @@ class Bigram:
     def next(self, token: int) -> tuple[int, tuple[ProgramRun, ...]]:
         """The most likely next token, computed in float; no program runs."""
         return int((self.embed[token] @ self.table).argmax()), ()
+
+
+def factored(logits: FloatArray, rank: int = FACTOR_RANK) -> Bigram:
+    """The draft whose embed . table is the best approximation of L of this rank.
+
+    A constant added to a row of L changes no choice, so the row means are taken out first. Rows of
+    tokens that were rarely seen are nearly flat in L and weigh little.
+    """
+    centred = logits - logits.mean(axis=1, keepdims=True)
+    left, values, right = np.linalg.svd(centred)
+    root = np.sqrt(values[:rank])
+    return Bigram(left[:, :rank] * root, root[:, None] * right[:rank])
 
 
 class ChipBigram:

@@ -4,9 +4,13 @@ All are built by the same lines and share their tags, so that one Ranges value c
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from capra.ir.graph import Graph
 from capra.lm.model import ModelConfig
+
+CACHE_SUFFIX: Final = ".cache"
+"""l0.k.cache holds the cached rows that l0.k continues."""
 
 
 def cache_names(config: ModelConfig) -> tuple[str, ...]:
@@ -90,7 +94,7 @@ class _Decoder:
                 graph.weight(name, rows, cols)
         if self._cache:
             for name in cache_names(config):
-                graph.input(f"{name}.cache", self._cache, config.width, tag=name)
+                graph.input(f"{name}{CACHE_SUFFIX}", self._cache, config.width, tag=name)
         for layer in range(config.layers):
             assert x is not None
             x = self._layer(x, layer)
@@ -123,7 +127,7 @@ class _Decoder:
         """The cached rows and the block's own below each other."""
         if not self._cache:
             return name
-        return self._graph.concat_rows(f"{name}.all", [f"{name}.cache", name], tag=name)
+        return self._graph.concat_rows(f"{name}.all", [f"{name}{CACHE_SUFFIX}", name], tag=name)
 
     def _attention_row(self, at: str, row: int, keys: str, values: str) -> str:
         """Row `row` of the attention output: its query over the cache and rows up to itself."""

@@ -84,6 +84,8 @@ class LanguageModel:
     ranges: Ranges = field(default_factory=Ranges)
     characters: str | None = None
     """The vocabulary of a character model, in token order."""
+    bigram: FloatArray | None = None
+    """Logits of a bigram fitted to the model's own text, (vocabulary, vocabulary)."""
 
     def __post_init__(self) -> None:
         expected = {**self.config.host_shapes(), **self.config.weight_shapes()}
@@ -94,17 +96,10 @@ class LanguageModel:
                     f"model {self.config.name}: tensor {name} is {state}, expected "
                     f"{', '.join(expected)}"
                 )
-            value = self.weights[name]
-            if value.shape != expected[name]:
-                raise CheckpointError(
-                    f"model {self.config.name}: tensor {name} has shape {value.shape}, expected "
-                    f"{expected[name]}"
-                )
-            if not np.isfinite(value).all():
-                raise CheckpointError(
-                    f"model {self.config.name}: tensor {name} holds "
-                    f"{value[~np.isfinite(value)][0]}, expected finite numbers"
-                )
+            self._check_tensor(name, self.weights[name], expected[name])
+        if self.bigram is not None:
+            size = self.config.vocab_size
+            self._check_tensor("bigram", self.bigram, (size, size))
         if self.characters is not None and len(self.characters) != self.config.vocab_size:
             raise CheckpointError(
                 f"model {self.config.name}: the vocabulary has {len(self.characters)} characters, "
@@ -112,6 +107,17 @@ class LanguageModel:
             )
         weights = {name: np.asarray(self.weights[name], dtype=np.float64) for name in expected}
         object.__setattr__(self, "weights", MappingProxyType(weights))
+
+    def _check_tensor(self, name: str, value: FloatArray, shape: tuple[int, int]) -> None:
+        if value.shape != shape:
+            raise CheckpointError(
+                f"model {self.config.name}: tensor {name} has shape {value.shape}, expected {shape}"
+            )
+        if not np.isfinite(value).all():
+            raise CheckpointError(
+                f"model {self.config.name}: tensor {name} holds {value[~np.isfinite(value)][0]}, "
+                "expected finite numbers"
+            )
 
     def with_ranges(self, ranges: Ranges) -> "LanguageModel":
         """The same model with these ranges and those of its weights."""

@@ -5,17 +5,26 @@ rows again. What a target chooses after a row depends only on the tokens up to t
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
+from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import compile_graph
+from capra.ir.graph import Graph, Kind
+from capra.ir.interpreter import evaluate_int
 from capra.isa.program import Program
 from capra.isa.timing import Counters
-from capra.lm.graphs import cache_names, prefill_graph, step_graph, verifier_graph
-from capra.lm.model import LanguageModel
+from capra.lm.graphs import (
+    CACHE_SUFFIX,
+    cache_names,
+    prefill_graph,
+    step_graph,
+    verifier_graph,
+)
+from capra.lm.model import LanguageModel, ModelConfig
 from capra.lm.reference import block_logits
 from capra.numerics import FloatArray, Int64Array, quantize
 from capra.sim.device import Device, Execution, SimulatedDevice
@@ -49,6 +58,13 @@ class Forward:
     runs: tuple[ProgramRun, ...] = ()
 
 
+def model_graph(config: ModelConfig, role: Role, rows: int, cache: int) -> Graph:
+    """The graph of a role: a step has one row."""
+    if role == "step":
+        return step_graph(config, cache)
+    return (prefill_graph if role == "prefill" else verifier_graph)(config, rows, cache)
+
+
 class ChipTarget:
     """A model on a device: programs compiled per shape from the model's one Ranges value."""
 
@@ -56,13 +72,13 @@ class ChipTarget:
         self.model = model
         self.vocab_size = model.config.vocab_size
         self.max_context = model.config.context
-        self.device: Device = device or SimulatedDevice(model.config.chip)
+        self._device: Device = device or SimulatedDevice(model.config.chip)
         self._programs: OrderedDict[tuple[Role, int, int], Program] = OrderedDict()
         self._weights: dict[str, Int64Array] = {}
 
-    def session(self) -> "ChipSession":
+    def session(self) -> "IntegerSession":
         """A new text, with an empty cache."""
-        return ChipSession(self)
+        return IntegerSession(self)
 
     def program(self, role: Role, rows: int, cache: int) -> Program:
         """The compiled program of a shape; CapacityError if it does not fit the chip."""
@@ -70,70 +86,78 @@ class ChipTarget:
         program = self._programs.pop(key, None)
         if program is None:
             config = self.model.config
-            if role == "step":
-                graph = step_graph(config, cache)
-            else:
-                graph = (prefill_graph if role == "prefill" else verifier_graph)(
-                    config, rows, cache
-                )
+            graph = model_graph(config, role, rows, cache)
             program = compile_graph(graph, self.model.ranges, config.chip)
         self._programs[key] = program
-        while sum(len(p.instructions) for p in self._programs.values()) > CACHED_INSTRUCTIONS:
-            if len(self._programs) == 1:
-                break
-            self._programs.popitem(last=False)
+        kept = sum(len(p.instructions) for p in self._programs.values())
+        while kept > CACHED_INSTRUCTIONS and len(self._programs) > 1:
+            kept -= len(self._programs.popitem(last=False)[1].instructions)
         return program
 
-    def execute(self, program: Program, rows: FloatArray, cache: "KeyValueCache") -> Execution:
-        """Run a program on float rows and a cache, with the model's weights."""
+    def run(
+        self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
+    ) -> Execution:
+        """Run a program on float rows and the first `cached` rows of the cache tensors."""
+        program = self.program(role, len(rows), cached)
         feeds: dict[str, Int64Array] = {}
         for slot in program.slots("input", "weight"):
-            if slot.name == "x":
-                assert slot.scale is not None
-                feeds["x"] = quantize(rows, slot.scale)
-            elif slot.kind == "input":
-                feeds[slot.name] = cache.rows(slot.name.removesuffix(".cache"), slot.rows)
+            name, scale = slot.name, slot.scale
+            assert scale is not None
+            if slot.kind == "weight":
+                if name not in self._weights:
+                    self._weights[name] = quantize(self.model.weights[name], scale)
+                feeds[name] = self._weights[name]
+            elif name == "x":
+                feeds[name] = quantize(rows, scale)
             else:
-                if slot.name not in self._weights:
-                    assert slot.scale is not None
-                    self._weights[slot.name] = quantize(self.model.weights[slot.name], slot.scale)
-                feeds[slot.name] = self._weights[slot.name]
-        return self.device.execute(program, feeds)
+                feeds[name] = cache[name.removesuffix(CACHE_SUFFIX)][:cached]
+        return self._device.execute(program, feeds)
 
 
-class KeyValueCache:
-    """The integer keys and values of every layer, up to the context limit."""
+class InterpretedTarget:
+    """The same integers from the graph interpreter, with no programs and no cycles."""
 
     def __init__(self, model: LanguageModel) -> None:
-        shape = (model.config.context, model.config.width)
-        self._tensors = {name: np.zeros(shape, np.int64) for name in cache_names(model.config)}
+        self.model = model
+        self.vocab_size = model.config.vocab_size
+        self.max_context = model.config.context
 
-    def rows(self, name: str, count: int) -> Int64Array:
-        """The first `count` rows of a cached tensor."""
-        return self._tensors[name][:count]
+    def session(self) -> "IntegerSession":
+        """A new text, with an empty cache."""
+        return IntegerSession(self)
 
-    def write(self, start: int, execution: Execution) -> None:
-        """Store the new rows of every tensor from row `start` on."""
-        for name, tensor in self._tensors.items():
-            new = execution.outputs[name]
-            tensor[start : start + len(new)] = new
+    def run(
+        self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
+    ) -> Execution:
+        """Interpret the graph of a role on float rows and the first `cached` cached rows."""
+        graph = model_graph(self.model.config, role, len(rows), cached)
+        scales = assign_scales(graph, self.model.ranges)
+        leaves: dict[str, Int64Array] = {"x": quantize(rows, scales.scale["x"])}
+        for node in graph:
+            if node.kind is Kind.WEIGHT:
+                scale = scales.scale[node.name]
+                leaves[node.name] = quantize(self.model.weights[node.name], scale)
+            elif node.kind is Kind.INPUT and node.name != "x":
+                leaves[node.name] = cache[node.name.removesuffix(CACHE_SUFFIX)][:cached]
+        values = evaluate_int(graph, scales, leaves)
+        return Execution({name: values[name] for name in graph.outputs}, Counters())
 
 
-class ChipSession:
-    """One text on the chip."""
+class IntegerSession:
+    """One text as integers: the cached keys and values of every layer, up to the context."""
 
-    def __init__(self, target: ChipTarget) -> None:
+    def __init__(self, target: ChipTarget | InterpretedTarget) -> None:
+        config = target.model.config
         self._target = target
-        self._cache = KeyValueCache(target.model)
+        self._cache: dict[str, Int64Array] = {
+            name: np.zeros((config.context, config.width), np.int64) for name in cache_names(config)
+        }
         self.length = 0
 
     def prefill(self, tokens: Sequence[int]) -> tuple[ProgramRun, ...]:
-        """Append prompt tokens whose next tokens nobody asks for."""
-        runs: list[ProgramRun] = []
-        for start in range(0, len(tokens), PREFILL_ROWS):
-            run, _ = self._run("prefill", tokens[start : start + PREFILL_ROWS])
-            runs.append(run)
-        return tuple(runs)
+        """Append prompt tokens whose next tokens nobody asks for, 16 rows a program."""
+        chunks = (tokens[i : i + PREFILL_ROWS] for i in range(0, len(tokens), PREFILL_ROWS))
+        return tuple(self._run("prefill", chunk)[0] for chunk in chunks)
 
     def forward(self, tokens: Sequence[int]) -> Forward:
         """Append a block and return the choice after each of its rows."""
@@ -146,13 +170,17 @@ class ChipSession:
         assert 0 <= length <= self.length
         self.length = length
 
+    def cached(self, name: str) -> Int64Array:
+        """A copy of the rows of one cached tensor, such as l0.k."""
+        return self._cache[name][: self.length].copy()
+
     def _run(self, role: Role, tokens: Sequence[int]) -> tuple[ProgramRun, Execution]:
-        target, start = self._target, self.length
-        rows = target.model.embed(tokens, start)
-        program = target.program(role, len(tokens), start)
-        execution = target.execute(program, rows, self._cache)
-        self._cache.write(start, execution)
-        self.length += len(tokens)
+        start, end = self.length, self.length + len(tokens)
+        rows = self._target.model.embed(tokens, start)
+        execution = self._target.run(role, rows, start, self._cache)
+        for name, tensor in self._cache.items():
+            tensor[start:end] = execution.outputs[name]
+        self.length = end
         return ProgramRun(role, len(tokens), start, execution.counters), execution
 
 

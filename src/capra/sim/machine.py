@@ -128,18 +128,18 @@ class Machine:
 
     def _words(self, region: Region) -> tuple[int, ...]:
         memory = self.scratchpad if region.memory is Memory.SCRATCHPAD else self.external
-        return tuple(memory[region.addresses()].tolist())
+        return tuple(region.of(memory).ravel().tolist())
 
     def _check_poison(self, index: int, inst: Instruction) -> None:
         if self._written is None:
             return
         for region in inst.reads():
-            addresses = region.addresses()
-            unwritten = ~self._written[region.memory][addresses]
-            if unwritten.any():
+            written = region.of(self._written[region.memory])
+            if not written.all():
+                word = region.addresses()[~written.ravel()][0]
                 raise PoisonError(
-                    f"instruction {index} ({inst}) reads {region.memory} word "
-                    f"{addresses[unwritten][0]}, which nobody wrote"
+                    f"instruction {index} ({inst}) reads {region.memory} word {word}, which "
+                    "nobody wrote"
                 )
         for region in inst.writes():
-            self._written[region.memory][region.addresses()] = True
+            region.of(self._written[region.memory])[...] = True

@@ -1,0 +1,176 @@
+"""Checkpoints: a model in one safetensors file, with its configuration in the file's metadata.
+
+Tensors are float32: embed, positions, layers.N.wq wk wv wo w1 w2, unembed, and optionally bigram,
+the logits of a draft fitted to the model's own text. The metadata key "capra" holds a JSON object:
+format, name, vocab (one character a token), width, heads, layers, hidden, context, ranges.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from capra.errors import CapacityError, CheckpointError, RangeError
+from capra.files import write_atomically
+from capra.ir.ranges import Ranges
+from capra.isa.chip import MAX_EXTERNAL_WORDS, MAX_SCRATCHPAD_WORDS, MIN_OPERAND_DEPTH, Chip
+from capra.lm.model import LanguageModel, ModelConfig
+
+METADATA_KEY: Final = "capra"
+FORMAT: Final = 1
+BIGRAM: Final = "bigram"
+_PROGRAM_ENTRIES: Final = 1 << 17
+
+
+def load_checkpoint(path: Path) -> LanguageModel:
+    """The model of a checkpoint file, with its ranges, vocabulary and bigram.
+
+    Raises CheckpointError when the file is missing, damaged, of another format, or when a tensor
+    has a wrong name, shape or type or holds a number that is not finite.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(
+            f"{path} cannot be read ({error}), expected a safetensors checkpoint"
+        ) from None
+    if METADATA_KEY not in metadata:
+        raise CheckpointError(
+            f"{path} has the metadata {sorted(metadata)}, expected the key {METADATA_KEY!r}"
+        )
+    for name, tensor in tensors.items():
+        if tensor.dtype != np.float32:
+            raise CheckpointError(f"{path}: tensor {name} is {tensor.dtype}, expected float32")
+    return model_from(_header(path, metadata[METADATA_KEY]), tensors)
+
+
+def model_from(
+    header: Mapping[str, Any], tensors: Mapping[str, npt.NDArray[np.float32]]
+) -> LanguageModel:
+    """The model of a header and its tensors. Raises CheckpointError for what does not fit."""
+    name = str(header.get("name", "model"))
+    if header.get("format") != FORMAT:
+        raise CheckpointError(
+            f"model {name} has the format {header.get('format')!r}, expected {FORMAT}"
+        )
+    characters = _characters(name, header.get("vocab"))
+    sizes = {}
+    for key in ("width", "heads", "layers", "hidden", "context"):
+        if key not in header:
+            raise CheckpointError(f"model {name} has no {key}, expected a whole number")
+        sizes[key] = header[key]
+    config = ModelConfig(
+        name=name, vocab_size=len(characters), has_positions="positions" in tensors, **sizes
+    )
+    config = replace(config, chip=chip_for(config))
+    weights = {n: t.astype(np.float64) for n, t in tensors.items() if n != BIGRAM}
+    bigram = tensors.get(BIGRAM)
+    model = LanguageModel(
+        config, weights, characters=characters,
+        bigram=None if bigram is None else bigram.astype(np.float64),
+    )  # fmt: skip
+    return model.with_ranges(_ranges(name, header.get("ranges")))
+
+
+def save_checkpoint(model: LanguageModel, path: Path, notes: Mapping[str, Any]) -> None:
+    """Write a character model to a file; `notes` are further keys of its header.
+
+    Weights are stored as float32, ranges of activations only: those of weights are their own.
+    """
+    config = model.config
+    if model.characters is None:
+        raise CheckpointError(f"model {config.name} has no characters, expected a character model")
+    shapes = config.weight_shapes()
+    header = {
+        **notes,
+        "format": FORMAT,
+        "name": config.name,
+        "vocab": list(model.characters),
+        "width": config.width,
+        "heads": config.heads,
+        "layers": config.layers,
+        "hidden": config.hidden,
+        "context": config.context,
+        "ranges": {tag: value for tag, value in model.ranges.values.items() if tag not in shapes},
+    }
+    tensors = {name: value.astype(np.float32) for name, value in model.weights.items()}
+    if model.bigram is not None:
+        tensors[BIGRAM] = model.bigram.astype(np.float32)
+    write_atomically(path, save(tensors, {METADATA_KEY: json.dumps(header)}))
+
+
+def chip_for(config: ModelConfig) -> Chip:
+    """A chip whose memories hold any program of a model within its context.
+
+    External memory fits a verifier of the whole context, the longest map; the scratchpad fits its
+    keys, values and widest activations with the largest weight. Raises CapacityError for a model
+    that is too large for any chip of the family.
+    """
+    weights = [rows * cols for rows, cols in config.weight_shapes().values()]
+    row = config.width * (1 + 3 * config.layers) + config.vocab_size + 1
+    external = sum(weights) + config.context * max(row, 2 * config.layers * config.width)
+    widest = max(config.hidden, config.vocab_size, config.context)
+    scratchpad = max(weights) + config.context * (8 * config.width + 2 * widest)
+    for what, words, limit in (
+        ("external memory", external, MAX_EXTERNAL_WORDS),
+        ("the scratchpad", scratchpad, MAX_SCRATCHPAD_WORDS),
+    ):
+        if words > limit:
+            raise CapacityError(
+                f"model {config.name} needs {words} words of {what}, expected at most {limit}"
+            )
+    return Chip(
+        external_words=_power_of_two(external),
+        scratchpad_words=_power_of_two(scratchpad),
+        operand_depth=MIN_OPERAND_DEPTH,
+        program_entries=_PROGRAM_ENTRIES,
+    )
+
+
+def _power_of_two(words: int) -> int:
+    return max(1 << (words - 1).bit_length(), 1 << 13)
+
+
+def _header(path: Path, text: str) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: its header is not JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise CheckpointError(f"{path}: its header is {type(header).__name__}, expected an object")
+    return header
+
+
+def _characters(name: str, vocab: object) -> str:
+    characters = vocab if isinstance(vocab, list) else []
+    if (
+        not characters
+        or not all(isinstance(c, str) and len(c) == 1 for c in characters)
+        or len(set(characters)) != len(characters)
+    ):
+        raise CheckpointError(
+            f"model {name} has the vocabulary {str(vocab)[:40]!r}, expected a list of distinct "
+            "single characters"
+        )
+    return "".join(characters)
+
+
+def _ranges(name: str, values: object) -> Ranges:
+    if not isinstance(values, dict) or not all(
+        isinstance(v, int | float) and not isinstance(v, bool) for v in values.values()
+    ):
+        raise CheckpointError(
+            f"model {name} has the ranges {str(values)[:40]!r}, expected an object of numbers"
+        )
+    try:
+        return Ranges({str(tag): float(value) for tag, value in values.items()})
+    except (RangeError, OverflowError) as error:
+        raise CheckpointError(f"model {name}: {error}") from None

@@ -1,0 +1,69 @@
+"""Models and drafts by name, as the command line knows them."""
+
+import math
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Final
+
+from capra.errors import InputError
+from capra.lm.bigram import Bigram, factored, fitted_logits, rule_logits, with_noise
+from capra.lm.checkpoint import load_checkpoint
+from capra.lm.model import LanguageModel
+from capra.lm.tiny import random_model, structured_model
+
+TINY_MODELS: Final = {"structured": structured_model, "random": random_model}
+PYDOC: Final = "pydoc"
+
+
+def load_model(name: str, seed: int = 1) -> LanguageModel:
+    """A tiny model of a seed, the packaged pydoc model, or the model of a checkpoint file.
+
+    Raises InputError for a name that is neither a model nor a file, CheckpointError for a file
+    that is not a checkpoint.
+    """
+    if name in TINY_MODELS:
+        return TINY_MODELS[name](seed)
+    if name == PYDOC:
+        with as_file(files("capra") / "data" / "pydoc.safetensors") as path:
+            return load_checkpoint(path)
+    if not Path(name).is_file():
+        raise InputError(
+            f"model is {name!r}, expected structured, random, pydoc or an existing checkpoint file"
+        )
+    return load_checkpoint(Path(name))
+
+
+def load_bigram(model: LanguageModel, noise: float = 0.0, seed: int = 1) -> Bigram:
+    """The bigram draft of a model, made worse by noise of this deviation from this seed.
+
+    The structured model's is its rule, a checkpoint's is stored with it, and any other is fitted to
+    the model's own greedy text. A tiny model's draft uses the model's embedding; a text model has
+    more tokens than columns, so its draft has an embedding of its own.
+    Raises InputError for a noise that is not a finite number of at least 0.
+    """
+    if not (math.isfinite(noise) and noise >= 0):
+        raise InputError(f"draft noise is {noise}, expected a finite number of at least 0")
+    vocab = model.config.vocab_size
+    if model.config.name == "structured":
+        logits = rule_logits(vocab)
+    else:
+        logits = fitted_logits(model) if model.bigram is None else model.bigram
+    logits = with_noise(logits, noise, seed)
+    if vocab <= model.config.width:
+        return Bigram.from_logits(model.weights["embed"], logits)
+    return factored(logits)
+
+
+def load_bigram_from(path: Path, target: LanguageModel, noise: float, seed: int) -> Bigram:
+    """The bigram of another checkpoint as a draft for a target.
+
+    Raises InputError unless both have the same vocabulary, character by character.
+    """
+    other = load_checkpoint(path)
+    if other.characters != target.characters:
+        raise InputError(
+            f"the draft {path} has a vocabulary of {other.config.vocab_size} tokens "
+            f"({other.characters!r}), expected the target's {target.config.vocab_size} "
+            f"({target.characters!r})"
+        )
+    return load_bigram(other, noise, seed)

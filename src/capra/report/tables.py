@@ -1,0 +1,105 @@
+"""Records as tables for people. Takes the same records that `--json` prints; runs nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+
+Record = Mapping[str, Any]
+
+
+def comparison_table(record: Record) -> Table:
+    """Plain and speculative decoding side by side."""
+    table = _table("", "plain", "speculative")
+    plain, speculative = record["plain"], record["speculative"]
+    rows = [
+        (name, f"{plain_value:,}", f"{speculative_value:,}")
+        for (name, plain_value), (_, speculative_value) in zip(
+            _costs(plain), _costs(speculative), strict=True
+        )
+    ]
+    rows += [
+        ("blocks", "", f"{speculative['blocks']:,}"),
+        ("accepted / proposed", "", f"{speculative['accepted']} / {speculative['proposed']}"),
+        ("acceptance rate", "", f"{speculative['acceptance_rate']:.1%}"),
+        ("mean acceptance length", "", f"{speculative['mean_acceptance_length']:.2f}"),
+        ("accepted per position", "", " ".join(map(str, speculative["accepted_per_position"]))),
+    ]
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _costs(run: Record) -> list[tuple[str, int]]:
+    return [
+        ("tokens", len(run["tokens"])),
+        ("programs", run["programs"]),
+        ("cycles", run["cycles"]),
+        *((f"  {unit}", cycles) for unit, cycles in run["cycles_by_unit"].items()),
+        ("  of these, the prompt's", run["prefill"]["cycles"]),
+    ]
+
+
+def verdict(record: Record) -> str:
+    """One sentence: are the tokens equal, and what was gained."""
+    equal = "equal" if record["tokens_equal"] else "NOT EQUAL"
+    saved = record["plain"]["cycles"] - record["speculative"]["cycles"]
+    outcome = f"{abs(saved):,} cycles {'fewer' if saved >= 0 else 'more'}"
+    return (
+        f"The tokens are {equal}; speculative decoding took {outcome}: "
+        f"{record['speedup']:.2f} times the speed of plain decoding "
+        f"({record['decode_speedup']:.2f} without the prompt)."
+    )
+
+
+def runs_table(runs: Sequence[Record]) -> RenderableType:
+    """The table of the reference's runs."""
+    table = _table(
+        "model", "draft noise", "k", "accepted", "blocks", "programs", "cycles", "speedup", "equal"
+    )
+    for run in runs:
+        plain = "decode" in run
+        table.add_row(
+            run["model"],
+            "plain" if plain else f"{run['draft_noise']}",
+            "" if plain else f"{run['k']}",
+            "" if plain else f"{run['accepted']} / {run['proposed']}",
+            "" if plain else f"{run['blocks']}",
+            f"{run['programs']}",
+            f"{run['cycles']:,}",
+            "" if plain else f"{run['speedup']:.2f}",
+            "yes" if run["tokens_equal"] else "NO",
+        )
+    return table
+
+
+def grid_table(cells: Sequence[Record]) -> RenderableType:
+    """Speedup, and acceptance in brackets, by draft noise and k."""
+    ks = sorted({cell["k"] for cell in cells})
+    table = _table("draft noise", *(f"k = {k}" for k in ks))
+    for noise in sorted({cell["draft_noise"] for cell in cells}):
+        row = {cell["k"]: cell for cell in cells if cell["draft_noise"] == noise}
+        table.add_row(
+            f"{noise}",
+            *(f"{row[k]['speedup']:.2f} ({row[k]['acceptance_rate']:.0%})" for k in ks),
+        )
+    return table
+
+
+def evaluation_table(record: Record) -> RenderableType:
+    """Bits per character on the chip and in float."""
+    table = _table("", "chip (int8)", "float")
+    table.add_row(
+        "bits per character",
+        f"{record['chip_bits_per_character']:.3f}",
+        f"{record['float_bits_per_character']:.3f}",
+    )
+    return table
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for position, header in enumerate(headers):
+        table.add_column(header, justify="left" if position == 0 else "right")
+    return table

@@ -1,0 +1,102 @@
+"""The experiments of the reference: the table of seven runs and the grid of 25 cells."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from capra.lm.bigram import ChipBigram
+from capra.lm.models import load_bigram, load_model
+from capra.lm.target import ChipTarget, InterpretedTarget
+from capra.spec_decode.decode import Decoded, decode
+from capra.spec_decode.metrics import acceptance, total_counters
+from capra.spec_decode.proposers import ChainProposer
+
+NEW_TOKENS: Final = 32
+START_TOKEN: Final = 0
+MODEL_SEED: Final = 1
+DRAFT_SEED: Final = 1
+TABLE: Final = (
+    ("structured", ((0.0, 3), (3.0, 3), (4.0, 3))),
+    ("random", ((0.0, 1), (0.0, 3))),
+)
+"""Model, and the (draft noise, k) of its speculative runs, which follow a plain one."""
+
+GRID_NOISES: Final = (0.0, 3.0, 4.0, 5.0, 6.0)
+GRID_KS: Final = (1, 2, 3, 4, 5)
+RUNS: Final = sum(1 + len(cells) for _, cells in TABLE)
+CELLS: Final = len(GRID_NOISES) * len(GRID_KS)
+
+Record = dict[str, Any]
+OnRecord = Callable[[Record], None]
+
+
+def table_runs(on_run: OnRecord = lambda _record: None) -> list[Record]:
+    """The seven runs: 32 tokens from token 0, plain and speculative, on the chip.
+
+    tokens_equal compares a speculative run with the plain run, and a plain run with the integer
+    interpreter, which evaluates the same graphs without any program.
+    """
+    runs: list[Record] = []
+
+    def add(record: Record) -> None:
+        runs.append(record)
+        on_run(record)
+
+    for name, cells in TABLE:
+        lab = _Lab(name)
+        plain = lab.plain()
+        reference = decode(InterpretedTarget(lab.target.model), [START_TOKEN], NEW_TOKENS)
+        add(
+            {
+                "model": name,
+                "decode": "plain",
+                "programs": len(plain.runs),
+                "cycles": total_counters(plain.runs).total,
+                "tokens_equal": plain.tokens == reference.tokens,
+            }
+        )
+        for noise, k in cells:
+            add({"model": name, **lab.cell(plain, noise, k)})
+    return runs
+
+
+def grid_cells(on_cell: OnRecord = lambda _record: None) -> list[Record]:
+    """The structured model over draft noise and k, each cell against the plain run."""
+    lab = _Lab("structured")
+    plain, cells = lab.plain(), list[Record]()
+    for noise in GRID_NOISES:
+        for k in GRID_KS:
+            cells.append(lab.cell(plain, noise, k))
+            on_cell(cells[-1])
+    return cells
+
+
+class _Lab:
+    """One model on one chip, its programs compiled once for all runs."""
+
+    def __init__(self, model_name: str) -> None:
+        self.target = ChipTarget(load_model(model_name, MODEL_SEED))
+
+    def plain(self) -> Decoded:
+        return decode(self.target, [START_TOKEN], NEW_TOKENS)
+
+    def cell(self, plain: Decoded, noise: float, k: int) -> Record:
+        model = self.target.model
+        draft = ChipBigram(load_bigram(model, noise, DRAFT_SEED), model.config.chip)
+        run = decode(
+            self.target, [START_TOKEN], NEW_TOKENS,
+            proposer=ChainProposer(draft), num_speculative_tokens=k,
+        )  # fmt: skip
+        cycles = total_counters(run.runs).total
+        counts = acceptance(run)
+        return {
+            "draft_noise": int(noise) if noise.is_integer() else noise,
+            "k": k,
+            "accepted": counts["accepted"],
+            "proposed": counts["proposed"],
+            "blocks": counts["blocks"],
+            "acceptance_rate": counts["acceptance_rate"],
+            "programs": len(run.runs),
+            "cycles": cycles,
+            "speedup": total_counters(plain.runs).total / cycles,
+            "tokens_equal": run.tokens == plain.tokens,
+        }

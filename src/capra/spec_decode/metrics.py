@@ -1,0 +1,89 @@
+"""What a run was worth: the counts and ratios that are reported of it, as plain records."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from capra.isa.timing import Counters, sum_counters
+from capra.lm.target import ProgramRun
+from capra.spec_decode.decode import Decoded
+
+Detokenize = Callable[[Sequence[int]], str]
+
+
+def total_counters(runs: Sequence[ProgramRun]) -> Counters:
+    """The counters of several programs together."""
+    return sum_counters(run.counters for run in runs)
+
+
+def acceptance(decoded: Decoded) -> dict[str, Any]:
+    """blocks, proposed, accepted, emitted, and the ratios that follow from them.
+
+    acceptance_rate = accepted / proposed (0 when nothing was proposed), mean_acceptance_length =
+    1 + accepted / blocks, accepted_per_position[j] = blocks in which guess j was accepted.
+    """
+    blocks = decoded.blocks
+    proposed = sum(len(block.proposed) for block in blocks)
+    accepted = sum(block.accepted for block in blocks)
+    positions = max((len(block.proposed) for block in blocks), default=0)
+    return {
+        "blocks": len(blocks),
+        "proposed": proposed,
+        "accepted": accepted,
+        "emitted": sum(len(block.emitted) for block in blocks),
+        "acceptance_rate": accepted / proposed if proposed else 0.0,
+        "mean_acceptance_length": 1 + accepted / len(blocks) if blocks else 0.0,
+        "accepted_per_position": [
+            sum(block.accepted > position for block in blocks) for position in range(positions)
+        ],
+        "cache_length": decoded.cache_length,
+    }
+
+
+def run_record(decoded: Decoded, detokenize: Detokenize) -> dict[str, Any]:
+    """tokens, text, and the cost of every program that was executed, prompt included."""
+    counters, prefill = total_counters(decoded.runs), total_counters(decoded.prefill)
+    return {
+        "tokens": list(decoded.tokens),
+        "text": detokenize(decoded.tokens),
+        "stop_reason": decoded.stop_reason,
+        "programs": len(decoded.runs),
+        "cycles": counters.total,
+        "cycles_by_unit": counters.by_unit(),
+        "prefill": {"programs": len(decoded.prefill), "cycles": prefill.total},
+    }
+
+
+def speculative_record(decoded: Decoded, detokenize: Detokenize) -> dict[str, Any]:
+    """The run's record, its acceptance, and the cycles of draft and target apart."""
+    draft = total_counters([run for run in decoded.runs if run.role == "draft"])
+    target = total_counters([run for run in decoded.runs if run.role in ("step", "verify")])
+    return {
+        **run_record(decoded, detokenize),
+        **acceptance(decoded),
+        "draft_cycles": draft.total,
+        "target_cycles": target.total,
+    }
+
+
+def comparison_record(
+    plain: Decoded, speculative: Decoded, detokenize: Detokenize
+) -> dict[str, Any]:
+    """Both runs side by side. speedup = plain cycles / speculative cycles, prompt included.
+
+    decode_speedup leaves the prompt's programs out of both, as they are the same.
+    """
+    first, second = run_record(plain, detokenize), speculative_record(speculative, detokenize)
+
+    def ratio(skip: str | None) -> float:
+        before, after = (
+            record["cycles"] - (record[skip]["cycles"] if skip else 0) for record in (first, second)
+        )
+        return before / after if after else 1.0
+
+    return {
+        "plain": first,
+        "speculative": second,
+        "tokens_equal": plain.tokens == speculative.tokens,
+        "speedup": ratio(None),
+        "decode_speedup": ratio("prefill"),
+    }
