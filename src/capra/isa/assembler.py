@@ -4,11 +4,16 @@
 which is checked. Values are decimal or 0x hexadecimal; every field is written.
 """
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from capra.errors import ProgramError
 from capra.isa.instruction import Instruction, instruction
 from capra.isa.spec import CONTROL_CYCLES
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,20}|0x[0-9a-fA-F]{1,16}")
+"""Far more digits than any field takes; a longer number could not even be printed."""
 
 
 def disassemble(instructions: Sequence[Instruction]) -> str:
@@ -55,7 +60,6 @@ def _parse(code: str, index: int) -> Instruction:
 
 
 def _number(name: str, text: str) -> int:
-    try:
-        return int(text, 0)
-    except ValueError:
-        raise ProgramError(f"{name} is {text!r}, expected a whole number") from None
+    if not _NUMBER.fullmatch(text):
+        raise ProgramError(f"{name} is {text!r}, expected a whole number")
+    return int(text, 16 if "x" in text else 10)

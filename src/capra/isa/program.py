@@ -1,13 +1,14 @@
 """A program: instructions for one chip, its external-memory map, and where each tensor lives."""
 
 import json
+import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from capra.errors import CapacityError, ProgramError
 from capra.files import write_atomically
@@ -20,6 +21,7 @@ from capra.isa.timing import Counters, count
 MAGIC: Final = b"GA2PROG1"
 SlotKind = Literal["input", "weight", "output"]
 _SLOT_KINDS: Final = ("input", "weight", "output")
+_Record = TypeVar("_Record", "Chip", "Slot", "TensorHome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +171,27 @@ def load_program(path: Path) -> Program:
         header: dict[str, Any] = json.loads(body[start:end])
         return Program(
             name=str(header["name"]),
-            chip=Chip(**header["chip"]),
+            chip=_record(Chip, header["chip"]),
             instructions=tuple(from_bytes(body[end:])),
-            external=tuple(_slot(entry) for entry in header["external"]),
-            tensors={entry["name"]: TensorHome(**entry) for entry in header["tensors"]},
+            external=tuple(_record(Slot, entry) for entry in header["external"]),
+            tensors={entry["name"]: _record(TensorHome, entry) for entry in header["tensors"]},
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (CapacityError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ProgramError(f"{path} has a header that is not a program's: {error}") from None
 
 
-def _slot(entry: dict[str, Any]) -> Slot:
-    if entry["kind"] not in _SLOT_KINDS:
-        raise ValueError(f"slot kind is {entry['kind']!r}, expected one of {_SLOT_KINDS}")
-    return Slot(**entry)
+def _record(kind: type[_Record], entry: dict[str, Any]) -> _Record:
+    """The dataclass that a JSON object of the header describes, each value of its field's type."""
+    for f in fields(kind):
+        value = entry[f.name]
+        if f.type is int:
+            fits = type(value) is int and value >= (f.name in ("rows", "cols"))
+        elif f.type is str:
+            fits = isinstance(value, str)
+        elif f.name == "kind":
+            fits = value in _SLOT_KINDS
+        else:  # a scale
+            fits = value is None or (type(value) in (int, float) and 0 < value < math.inf)
+        if not fits:
+            raise ValueError(f"{f.name} of a {kind.__name__} is {value!r}")
+    return kind(**entry)

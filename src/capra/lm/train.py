@@ -57,7 +57,7 @@ ADAM_RATE: Final = 0.006
 WEIGHT_DECAY: Final = 0.1
 WARMUP_STEPS: Final = 50
 
-RANGES_EVERY: Final = 50
+RANGES_EVERY: Final = 100
 RANGE_WINDOWS: Final = 8
 RANGE_CHOICES: Final = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Candidate ranges, as shares of the largest magnitude."""
@@ -172,7 +172,8 @@ class _Trainer:
         loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
         loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
         self._descend(step)
-        return float(loss) / math.log(2)
+        bits: float = loss.item() / math.log(2)
+        return bits
 
     def best_ranges(self) -> dict[str, float]:
         """The range of every activation with the least squared error on a sample of the text."""
@@ -261,7 +262,8 @@ def _with_equal_singular_values(matrices: torch.Tensor) -> torch.Tensor:
     for _ in range(5):
         square = x @ x.mT
         x = 3.4445 * x + (-4.775 * square + 2.0315 * square @ square) @ x
-    return x.mT if tall else x
+    result: torch.Tensor = x.mT if tall else x
+    return result
 
 
 def _logits(
