@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check bench generate clean
 
 setup: .venv/.complete
 
@@ -23,6 +23,10 @@ check: setup
 
 bench: setup
 	@$(BIN)/python -m benchmarks
+
+# Files that are made from the instruction table.
+generate: setup
+	@$(BIN)/python -m capra.isa.emit
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build

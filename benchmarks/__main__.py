@@ -19,7 +19,7 @@ import numpy as np
 from capra import __version__
 
 REPEATS: Final = 3
-CAPRA: Final = (sys.executable, "-c", "from capra.cli import main; main()")
+CAPRA: Final = (sys.executable, "-m", "capra")
 RESULT: Final = Path("build/bench.json")
 
 Record = dict[str, Any]

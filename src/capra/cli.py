@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from capra.spec_decode.proposers import Proposer
 
 app = typer.Typer(
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -95,7 +94,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (CapraError, TyperException) as error:
         text = error.format_message() if isinstance(error, TyperException) else str(error)
-        print(f"error: {text}", file=sys.stderr)
+        print("error:", " ".join(text.splitlines()), file=sys.stderr)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
@@ -106,15 +105,24 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
-    ] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         print(f"capra {__version__}")
         raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command(epilog="Example: capra decode --prompt 'The with statement' --max-new-tokens 64")
@@ -320,8 +328,11 @@ def evaluate(
 def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="Checkpoint file to write.")],
     seed: Annotated[int, typer.Option(parser=_whole, help="Seed of weights and batches.")] = 0,
-    steps: Annotated[int | None, typer.Option(parser=_positive, help="Optimizer steps. [default: the recipe's]")] = None,
-) -> None:  # fmt: skip
+    steps: Annotated[
+        int | None,
+        typer.Option(parser=_positive, help="Optimizer steps. [default: the recipe's]"),
+    ] = None,
+) -> None:
     """Train the pydoc model anew on this Python's documentation: minutes on two cores."""
     from capra.files import check_writable
     from capra.lm.checkpoint import model_from, save_checkpoint
@@ -383,7 +394,7 @@ def _draft(
     What can be refused is refused now; only the scripted proposers need that text.
     """
     from capra.lm.bigram import ChipBigram
-    from capra.lm.models import load_bigram, load_bigram_from
+    from capra.lm.models import is_file, load_bigram, load_bigram_from
     from capra.spec_decode import proposers
 
     vocab = model.config.vocab_size
@@ -395,7 +406,7 @@ def _draft(
         proposer = proposers.ConstantProposer(0)
     elif name == "random":
         proposer = proposers.RandomProposer(vocab, seed)
-    elif name == "bigram" or Path(name).is_file():
+    elif name == "bigram" or is_file(name):
         bigram = (
             load_bigram(model, noise, seed)
             if name == "bigram"

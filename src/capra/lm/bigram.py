@@ -60,9 +60,14 @@ def count_logits(texts: Sequence[Sequence[int]], vocab_size: int) -> FloatArray:
 
 
 def fitted_logits(model: LanguageModel) -> FloatArray:
-    """L fitted to the model's own float-greedy text, 24 tokens from every start."""
-    vocab = model.config.vocab_size
-    texts = [[t, *greedy_tokens(model, t, SAMPLE_TOKENS)] for t in range(vocab)]
+    """L fitted to the model's own float-greedy text, 24 tokens from every start.
+
+    Fewer where the context ends before. Weights may be too large for float, they need not make
+    sense here.
+    """
+    vocab, length = model.config.vocab_size, min(SAMPLE_TOKENS, model.config.context)
+    with np.errstate(over="ignore", invalid="ignore"):
+        texts = [[t, *greedy_tokens(model, t, length)] for t in range(vocab)]
     return count_logits(texts, vocab)
 
 

@@ -142,7 +142,7 @@ def _power_of_two(words: int) -> int:
 def _header(path: Path, text: str) -> dict[str, Any]:
     try:
         header = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: its header is not JSON: {error}") from None
     if not isinstance(header, dict):
         raise CheckpointError(f"{path}: its header is {type(header).__name__}, expected an object")
@@ -153,7 +153,7 @@ def _characters(name: str, vocab: object) -> str:
     characters = vocab if isinstance(vocab, list) else []
     if (
         not characters
-        or not all(isinstance(c, str) and len(c) == 1 for c in characters)
+        or not all(isinstance(c, str) and len(c) == 1 and _encodable(c) for c in characters)
         or len(set(characters)) != len(characters)
     ):
         raise CheckpointError(
@@ -161,6 +161,11 @@ def _characters(name: str, vocab: object) -> str:
             "single characters"
         )
     return "".join(characters)
+
+
+def _encodable(character: str) -> bool:
+    """False for half of a surrogate pair, which JSON can spell and nothing can print."""
+    return not "\ud800" <= character <= "\udfff"
 
 
 def _ranges(name: str, values: object) -> Ranges:

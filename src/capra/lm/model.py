@@ -46,7 +46,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         for what in ("vocab_size", "width", "heads", "layers", "hidden", "context"):
             value = getattr(self, what)
-            if not (isinstance(value, int) and 1 <= value < 1 << 16):
+            if type(value) is not int or not 1 <= value < 1 << 16:
                 raise CheckpointError(
                     f"model {self.name}: {what} is {value!r}, expected a whole number of 1 .. 65535"
                 )

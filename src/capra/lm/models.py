@@ -1,6 +1,5 @@
 """Models and drafts by name, as the command line knows them."""
 
-import math
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,8 @@ from capra.lm.tiny import random_model, structured_model
 
 TINY_MODELS: Final = {"structured": structured_model, "random": random_model}
 PYDOC: Final = "pydoc"
+MAX_NOISE: Final = 1e6
+"""Far above any logit; what comes later need not fear overflows."""
 
 
 def load_model(name: str, seed: int = 1) -> LanguageModel:
@@ -26,11 +27,19 @@ def load_model(name: str, seed: int = 1) -> LanguageModel:
     if name == PYDOC:
         with as_file(files("capra") / "data" / "pydoc.safetensors") as path:
             return load_checkpoint(path)
-    if not Path(name).is_file():
+    if not is_file(name):
         raise InputError(
             f"model is {name!r}, expected structured, random, pydoc or an existing checkpoint file"
         )
     return load_checkpoint(Path(name))
+
+
+def is_file(name: str) -> bool:
+    """Whether a file of this name exists; what cannot be a file's name is none."""
+    try:
+        return Path(name).is_file()
+    except OSError:
+        return False
 
 
 def load_bigram(model: LanguageModel, noise: float = 0.0, seed: int = 1) -> Bigram:
@@ -39,15 +48,17 @@ def load_bigram(model: LanguageModel, noise: float = 0.0, seed: int = 1) -> Bigr
     The structured model's is its rule, a checkpoint's is stored with it, and any other is fitted to
     the model's own greedy text. A tiny model's draft uses the model's embedding; a text model has
     more tokens than columns, so its draft has an embedding of its own.
-    Raises InputError for a noise that is not a finite number of at least 0.
+    Raises InputError for a noise that is negative or above MAX_NOISE.
     """
-    if not (math.isfinite(noise) and noise >= 0):
-        raise InputError(f"draft noise is {noise}, expected a finite number of at least 0")
+    if not 0 <= noise <= MAX_NOISE:
+        raise InputError(f"draft noise is {noise}, expected a number of 0 .. {MAX_NOISE:g}")
     vocab = model.config.vocab_size
-    if model.config.name == "structured":
+    if model.bigram is not None:
+        logits = model.bigram
+    elif model.characters is None and model.config.name == "structured":
         logits = rule_logits(vocab)
     else:
-        logits = fitted_logits(model) if model.bigram is None else model.bigram
+        logits = fitted_logits(model)
     logits = with_noise(logits, noise, seed)
     if vocab <= model.config.width:
         return Bigram.from_logits(model.weights["embed"], logits)

@@ -20,6 +20,7 @@ from capra.compiler.ops import (
 )
 from capra.compiler.passes.buffers import Buffer
 from capra.compiler.passes.views import Place
+from capra.errors import CapacityError
 from capra.ir.graph import CONCATS, LEAVES, SLICES, Graph, Kind
 from capra.ir.scales import Scales
 from capra.isa.chip import Chip
@@ -36,7 +37,7 @@ def emit_program(
     chip: Chip,
 ) -> Program:
     """The program: instructions with addresses, the external map, and where each tensor lives."""
-    sources, outputs = _external_map(graph, scales)
+    sources, outputs = _external_map(graph, scales, chip.external_words)
     code: list[Instruction] = []
     last_instruction: list[int] = []
     for op in ops:
@@ -52,8 +53,13 @@ def emit_program(
     )
 
 
-def _external_map(graph: Graph, scales: Scales) -> tuple[dict[str, Slot], dict[str, Slot]]:
-    """(inputs and weights, outputs), each by tensor name."""
+def _external_map(
+    graph: Graph, scales: Scales, external_words: int
+) -> tuple[dict[str, Slot], dict[str, Slot]]:
+    """(inputs and weights, outputs), each by tensor name.
+
+    Raises CapacityError, naming the first tensor that does not fit.
+    """
     address = 0
 
     def slot(name: str, kind: SlotKind) -> Slot:
@@ -61,6 +67,11 @@ def _external_map(graph: Graph, scales: Scales) -> tuple[dict[str, Slot], dict[s
         node = graph[name]
         made = Slot(name, kind, address, node.rows, node.cols, scales.scale.get(name))
         address = made.end
+        if address > external_words:
+            raise CapacityError(
+                f"{graph.name}: external memory needs {address} words for {name}, expected at most "
+                f"{external_words}"
+            )
         return made
 
     leaves = [node for node in graph if node.kind in LEAVES]

@@ -1,0 +1,239 @@
+"""Random graphs built around views, with float data for every leaf.
+
+`random_graph(seed)` depends on nothing but its seed. Almost every operand is cut out of something
+that exists already, by rows, by columns or both, so that each operation meets views of every kind
+of source. The float values come from numpy expressions of this file's own; they also choose the
+factor of every product, which keeps the numbers of a deep graph near 1.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph
+from capra.numerics import FloatArray
+
+SAMPLES = 6
+"""Draws of the leaves of one graph: calibration sees all of them, programs run the first."""
+
+MAX_SIDE = 12
+
+
+@dataclass(frozen=True)
+class RandomGraph:
+    """A graph, its leaves by sample, and what every tensor is worth in float, (samples, r, c)."""
+
+    seed: int
+    graph: Graph
+    leaves: tuple[dict[str, FloatArray], ...]
+    values: dict[str, FloatArray]
+
+
+def random_graph(seed: int) -> RandomGraph:
+    """The graph of a seed: 6 to 14 operations, 1 to 5 outputs."""
+    return _Builder(seed).build()
+
+
+class _Builder:
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._draw = random.Random(seed)
+        self._noise = np.random.default_rng(seed)
+        self._graph = Graph(f"random_{seed}")
+        self._values: dict[str, FloatArray] = {}
+        self._pool: list[str] = []
+
+    def build(self) -> RandomGraph:
+        steps: list[tuple[Callable[[], str], int]] = [
+            (self._concat, 4), (self._matmul, 3), (self._matmul_transposed, 3), (self._scores, 3),
+            (self._softmax, 3), (self._add, 3), (self._relu, 3), (self._argmax, 4),
+            (self._operand, 1), (self._any_leaf, 1),
+        ]  # fmt: skip
+        makers, weights = [make for make, _ in steps], [weight for _, weight in steps]
+        self._any_leaf()
+        last = ""
+        for make in self._draw.choices(makers, weights, k=self._draw.randint(6, 14)):
+            last = make()
+        names = [name for name in self._graph.nodes if name != last]
+        for name in [last, *self._draw.sample(names, k=min(len(names), self._draw.randint(0, 4)))]:
+            self._graph.output(name)
+        leaves = [node.name for node in self._graph if node.kind in LEAVES]
+        return RandomGraph(
+            self._seed,
+            self._graph,
+            tuple({name: self._values[name][s] for name in leaves} for s in range(SAMPLES)),
+            self._values,
+        )
+
+    # Names and operands
+
+    def _name(self, kind: str) -> str:
+        return f"{kind}{len(self._graph.nodes)}"
+
+    def _keep(self, name: str, value: FloatArray) -> str:
+        self._values[name] = value
+        self._pool.append(name)
+        return name
+
+    def _coin(self, chance: float) -> bool:
+        return self._draw.random() < chance
+
+    def _leaf(self, rows: int, cols: int) -> str:
+        choices = ((self._graph.input, "input"), (self._graph.weight, "weight"))
+        make, kind = self._draw.choice(choices)
+        name = make(self._name(kind), rows, cols)
+        return self._keep(name, self._noise.normal(size=(SAMPLES, rows, cols)))
+
+    def _any_leaf(self) -> str:
+        return self._leaf(self._side(), self._side())
+
+    def _side(self) -> int:
+        return self._draw.randint(1, MAX_SIDE)
+
+    def _margin(self) -> int:
+        return self._draw.choice((0, 0, 1, 3))
+
+    def _operand(self, rows: int | None = None, cols: int | None = None) -> str:
+        """A tensor of this shape (None: any size), mostly a view of an older one."""
+        fitting = [
+            name
+            for name in self._pool
+            if self._graph[name].rows >= (rows or 1) and self._graph[name].cols >= (cols or 1)
+        ]
+        if not fitting or self._coin(0.1):
+            sides = [size + self._margin() if size else self._side() for size in (rows, cols)]
+            fitting = [self._leaf(*sides)]
+        name = self._draw.choice(fitting)
+        if rows is cols is None and self._coin(0.15):
+            return name
+        cuts = [(self._cut_rows, rows), (self._cut_cols, cols)]
+        self._draw.shuffle(cuts)
+        for cut, size in cuts:
+            name = cut(name, size)
+        return name
+
+    def _range(self, whole: int, count: int | None) -> tuple[int, int] | None:
+        """Start and count of a slice, or None where the whole will do."""
+        if count is None:
+            count = self._draw.randint(1, whole) if self._coin(0.55) else whole
+        if count == whole and not self._coin(0.05):
+            return None
+        return self._draw.randint(0, whole - count), count
+
+    def _cut_rows(self, name: str, rows: int | None) -> str:
+        chosen = self._range(self._graph[name].rows, rows)
+        if chosen is None:
+            return name
+        start, count = chosen
+        cut = self._graph.slice_rows(self._name("slice_rows"), name, start, count)
+        return self._keep(cut, self._values[name][:, start : start + count])
+
+    def _cut_cols(self, name: str, cols: int | None) -> str:
+        chosen = self._range(self._graph[name].cols, cols)
+        if chosen is None:
+            return name
+        start, count = chosen
+        cut = self._graph.slice_cols(self._name("slice_cols"), name, start, count)
+        return self._keep(cut, self._values[name][:, :, start : start + count])
+
+    # Operations
+
+    def _matmul(self) -> str:
+        if self._coin(0.5):
+            a = self._operand()
+            b = self._operand(rows=self._graph[a].cols)
+        else:
+            b = self._operand()
+            a = self._operand(cols=self._graph[b].rows)
+        product = self._values[a] @ self._values[b]
+        scale = _normalizing(product)
+        return self._keep(
+            self._graph.matmul(self._name("matmul"), a, b, scale=scale), product * scale
+        )
+
+    def _matmul_transposed(self) -> str:
+        a = self._operand()
+        b = a if self._coin(0.15) else self._operand(cols=self._graph[a].cols)
+        product = self._values[a] @ self._values[b].transpose(0, 2, 1)
+        scale = _normalizing(product)
+        name = self._name("matmul_t")
+        self._graph.matmul(name, a, b, transpose_b=True, scale=scale)
+        return self._keep(name, product * scale)
+
+    def _scores(self) -> str:
+        q = self._operand()
+        k = q if self._coin(0.15) else self._operand(cols=self._graph[q].cols)
+        product = self._values[q] @ self._values[k].transpose(0, 2, 1)
+        scale = _normalizing(product)
+        return self._keep(
+            self._graph.scores(self._name("scores"), q, k, scale=scale), product * scale
+        )
+
+    def _softmax(self) -> str:
+        x = self._operand()
+        exponentials = np.exp(self._values[x])
+        total = exponentials.sum(axis=2, keepdims=True)
+        return self._keep(self._graph.softmax(self._name("softmax"), x), exponentials / total)
+
+    def _add(self) -> str:
+        a = self._operand()
+        b = a if self._coin(0.15) else self._operand(*self._graph[a].shape)
+        return self._keep(
+            self._graph.add(self._name("add"), a, b), self._values[a] + self._values[b]
+        )
+
+    def _relu(self) -> str:
+        whole = [name for name in self._pool if self._graph[name].kind not in SLICES]
+        unread = [
+            name
+            for name in whole
+            if self._graph[name].kind in PRODUCTS and not self._graph.users(name)
+        ]
+        x = self._draw.choice(unread if unread and self._coin(0.6) else whole)
+        if x in unread and self._coin(0.7):
+            self._pool.remove(x)  # nothing else will read it, so the relu is fused
+        value = self._values[x]
+        return self._keep(self._graph.relu(self._name("relu"), x), value * (value > 0))
+
+    def _argmax(self) -> str:
+        x = self._operand()
+        name = self._graph.argmax(self._name("argmax"), x)
+        self._values[name] = self._values[x].argmax(axis=2)[:, :, None].astype(np.float64)
+        return name
+
+    def _concat(self) -> str:
+        """Two or three tensors that no other concatenation has, with a new leaf if need be."""
+        free = [
+            name
+            for name in self._pool
+            if self._graph[name].kind not in SLICES and self._graph.concat_of(name) is None
+        ] or [self._any_leaf()]
+        nested = [name for name in free if self._graph[name].kind in CONCATS]
+        first = self._draw.choice(nested if nested and self._coin(0.5) else free)
+        rows, cols = self._graph[first].shape
+        by_rows = rows < cols if max(rows, cols) > 2 * MAX_SIDE else self._coin(0.5)
+        matching = [
+            name
+            for name in free
+            if name != first
+            and (self._graph[name].cols == cols if by_rows else self._graph[name].rows == rows)
+        ]
+        others = self._draw.sample(matching, k=min(len(matching), self._draw.randint(0, 2)))
+        if not others:
+            others = [self._leaf(self._side(), cols) if by_rows else self._leaf(rows, self._side())]
+        parts = [first, *others]
+        self._draw.shuffle(parts)
+        values = [self._values[part] for part in parts]
+        if by_rows:
+            name = self._graph.concat_rows(self._name("concat_rows"), parts)
+            return self._keep(name, np.concatenate(values, axis=1))
+        name = self._graph.concat_cols(self._name("concat_cols"), parts)
+        return self._keep(name, np.concatenate(values, axis=2))
+
+
+def _normalizing(product: FloatArray) -> float:
+    """A factor that brings a product near 1, to three digits."""
+    size = float(np.sqrt(np.mean(product**2)))
+    return float(f"{1 / size:.3g}") if size > 0 else 1.0

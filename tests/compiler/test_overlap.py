@@ -1,0 +1,105 @@
+"""The overlap checker: a correct program passes, and bugs planted into it are found."""
+
+from dataclasses import replace
+
+import pytest
+
+from capra.compiler.overlap import check_overlaps
+from capra.compiler.pipeline import compile_graph
+from capra.ir.graph import Graph
+from capra.ir.ranges import Ranges
+from capra.isa.chip import Chip
+from capra.isa.instruction import instruction
+from capra.isa.program import Program
+
+
+@pytest.fixture
+def program() -> Program:
+    """LD x, LD w, MM, RQ p, SM, RQ s, ST: x at 0, w at 4, the sums at 12, p at 0, later s."""
+    graph = Graph("g")
+    graph.input("x", 1, 4)
+    graph.weight("w", 4, 2)
+    graph.matmul("p", "x", "w")
+    graph.softmax("s", "p")
+    graph.output("s")
+    program = compile_graph(graph, Ranges(dict.fromkeys(graph.nodes, 1.0)), Chip())
+    assert [inst.mnemonic for inst in program.instructions] == [
+        "LD", "LD", "MM", "RQ", "SM", "RQ", "ST", "HALT",
+    ]  # fmt: skip
+    return program
+
+
+def with_home(
+    program: Program,
+    name: str,
+    *,
+    base: int | None = None,
+    ready: int | None = None,
+    until: int | None = None,
+) -> Program:
+    """The program with a false claim about one tensor."""
+    old = program.tensors[name]
+    claim = replace(
+        old,
+        base=old.base if base is None else base,
+        ready=old.ready if ready is None else ready,
+        until=old.until if until is None else until,
+    )
+    return replace(program, tensors={**program.tensors, name: claim})
+
+
+def with_fields(program: Program, index: int, **changes: int) -> Program:
+    """The program with some operands of one instruction changed."""
+    old = program.instructions[index]
+    fields = {f.name: old[f.name] for f in old.op.fields} | changes
+    code = list(program.instructions)
+    code[index] = instruction(old.mnemonic, **fields)
+    return replace(program, instructions=tuple(code))
+
+
+def test_compiled_program_passes(program: Program) -> None:
+    check_overlaps(program)
+
+
+def test_tensor_moved_onto_a_living_one_is_found(program: Program) -> None:
+    moved = with_home(program, "x", base=program.tensors["%p.sums"].base - 3)
+    with pytest.raises(AssertionError, match=r"g: x, whole after instruction 0 .* by instruction"):
+        check_overlaps(moved)
+
+
+def test_write_into_a_living_tensor_is_found(program: Program) -> None:
+    with pytest.raises(AssertionError, match=r"g: x, .* until 2, is overwritten by instruction 1"):
+        check_overlaps(with_fields(program, 1, d=3, n=9))
+
+
+def test_tensor_that_should_have_lived_longer_is_found(program: Program) -> None:
+    with pytest.raises(AssertionError, match=r"g: x, .* until 3, is overwritten by instruction 3"):
+        check_overlaps(with_home(program, "x", until=3))
+
+
+def test_tensor_that_is_called_ready_too_early_is_found(program: Program) -> None:
+    with pytest.raises(AssertionError, match=r"g: p, .* is overwritten by instruction 3"):
+        check_overlaps(with_home(program, "p", ready=2))
+
+
+@pytest.mark.parametrize(("index", "words"), [(0, r"0 \.\. 3"), (1, r"4 \.\. 11")])
+def test_missing_load_is_found(program: Program, index: int, words: str) -> None:
+    code = program.instructions
+    without = replace(program, instructions=code[:index] + code[index + 1 :], tensors={})
+    with pytest.raises(AssertionError, match=rf"instruction 1 \(MM .* {words} which no"):
+        check_overlaps(without)
+
+
+def test_load_that_is_too_short_is_found(program: Program) -> None:
+    with pytest.raises(AssertionError, match=r"instruction 2 \(MM .* 4 \.\. 11 which no"):
+        check_overlaps(with_fields(program, 1, n=7))
+
+
+def test_read_past_the_end_of_a_tensor_is_found(program: Program) -> None:
+    with pytest.raises(AssertionError, match=r"instruction 6 \(ST .* 0 \.\. 99 which no"):
+        check_overlaps(with_fields(program, 6, n=100))
+
+
+def test_tensor_that_nobody_wrote_is_found(program: Program) -> None:
+    with pytest.raises(AssertionError, match="g: x, "):
+        check_overlaps(with_home(program, "x", base=1000))

@@ -1,0 +1,138 @@
+"""Scales: which tensors share one, where it comes from, and the rescales between them."""
+
+import pytest
+
+from capra.compiler.passes.scales import assign_scales
+from capra.errors import RangeError
+from capra.ir.graph import Graph
+from capra.ir.ranges import Ranges
+
+
+def scale_of(graph: Graph, ranges: dict[str, float]) -> dict[str, float]:
+    """127 times every scale: the range that it stands for."""
+    scales = assign_scales(graph, Ranges(ranges))
+    return {name: round(scale * 127, 9) for name, scale in scales.scale.items()}
+
+
+def test_scale_is_range_over_127() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.weight("w", 2, 2)
+    graph.matmul("p", "x", "w")
+    scales = assign_scales(graph, Ranges({"x": 2.0, "w": 0.5, "p": 8.0}))
+    assert dict(scales.scale) == {"x": 2 / 127, "w": 0.5 / 127, "p": 8 / 127}
+
+
+def test_group_takes_the_largest_range_of_its_members() -> None:
+    graph = Graph("g")
+    graph.input("x", 2, 4)
+    graph.input("y", 3, 4)
+    graph.concat_rows("both", ["x", "y"])
+    graph.slice_rows("cut", "both", 1, 2)
+    graph.slice_cols("column", "cut", 1, 1)
+    graph.relu("r", "both")
+    graph.add("apart", "x", "x")
+    ranges = {"x": 1.0, "y": 2.0, "both": 2.0, "cut": 0.5, "r": 6.0, "apart": 9.0}
+    together = dict.fromkeys(("x", "y", "both", "cut", "column", "r"), 6.0)
+    assert scale_of(graph, ranges) == {**together, "apart": 9.0}
+
+
+@pytest.mark.parametrize("view", ["slice_rows", "slice_cols", "concat_rows", "concat_cols", "relu"])
+def test_each_view_and_relu_shares_its_sources_scale(view: str) -> None:
+    graph = Graph("g")
+    graph.input("x", 2, 2)
+    if view.startswith("slice"):
+        getattr(graph, view)("v", "x", 0, 1)
+    else:
+        getattr(graph, view)("v", ["x"] if view.startswith("concat") else "x")
+    assert scale_of(graph, {"x": 1.0, "v": 3.0}) == {"x": 3.0, "v": 3.0}
+    assert scale_of(graph, {"x": 3.0, "v": 1.0}) == {"x": 3.0, "v": 3.0}
+    assert scale_of(graph, {"x": 3.0}) == {"x": 3.0, "v": 3.0}
+    assert scale_of(graph, {"v": 3.0}) == {"x": 3.0, "v": 3.0}
+
+
+def test_fused_product_adds_nothing_to_its_relus_group() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.scores("p", "x", "x")
+    graph.relu("r", "p")
+    ranges = {"x": 1.0, "p": 50.0, "r": 4.0}
+    assert scale_of(graph, ranges) == {"x": 1.0, "p": 4.0, "r": 4.0}
+    graph.output("p")
+    assert scale_of(graph, ranges) == {"x": 1.0, "p": 50.0, "r": 50.0}
+
+
+def test_softmax_range_is_cut_at_one() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.softmax("s", "x")
+    assert scale_of(graph, {"x": 1.0, "s": 1.5})["s"] == 1.0
+    assert scale_of(graph, {"x": 1.0, "s": 0.25})["s"] == 0.25
+
+
+def test_range_is_looked_up_by_tag() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2, tag="t")
+    graph.input("y", 1, 2, tag="t")
+    assert scale_of(graph, {"t": 2.0, "x": 9.0}) == {"x": 2.0, "y": 2.0}
+
+
+def test_indices_have_no_scale() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.argmax("t", "x")
+    assert scale_of(graph, {"x": 1.0}) == {"x": 1.0}
+
+
+def test_product_rescale_is_the_ratio_of_scales_times_the_factor() -> None:
+    graph = Graph("g")
+    graph.input("x", 2, 2)
+    graph.weight("w", 2, 2)
+    graph.matmul("p", "x", "w", scale=0.5)
+    scales = assign_scales(graph, Ranges({"x": 2.0, "w": 3.0, "p": 7.0}))
+    expected = (2 / 127) * (3 / 127) * 0.5 / (7 / 127)
+    assert scales.product["p"].factor == pytest.approx(expected, rel=2**-16)
+
+
+def test_softmax_rescales_lead_into_the_table_and_out_of_q15() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.softmax("s", "x")
+    scales = assign_scales(graph, Ranges({"x": 4.0, "s": 0.75}))
+    assert scales.softmax_index["s"].factor == pytest.approx(4 / 127 * 32, rel=2**-16)
+    assert scales.product["s"].factor == pytest.approx(127 / 0.75 / 32768, rel=2**-16)
+
+
+def test_addend_of_the_sums_own_scale_needs_no_rescale() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.input("y", 1, 2)
+    graph.add("a", "x", "y")
+    to_out = assign_scales(graph, Ranges({"x": 3.0, "y": 1.0, "a": 3.0})).addends["a"]
+    assert [rescale.is_identity for rescale in to_out] == [True, False]
+    assert to_out[1].factor == pytest.approx(1 / 3, rel=2**-16)
+
+
+def test_all_zero_group_gets_the_scale_of_range_one() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.weight("w", 2, 1)
+    graph.matmul("p", "x", "w")
+    assert scale_of(graph, {"x": 2.0, "w": 0.0, "p": 0.0}) == {"x": 2.0, "w": 1.0, "p": 1.0}
+
+
+def test_missing_range_is_refused_by_name_and_tag() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2, tag="t")
+    with pytest.raises(RangeError, match=r"g: no range for x \(tag t\), expected one"):
+        assign_scales(graph, Ranges({"x": 1.0}))
+
+
+@pytest.mark.parametrize(("x", "y"), [(1e-10, 1.0), (1e10, 1.0)])
+def test_ratio_out_of_reach_is_refused_at_the_node(x: float, y: float) -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.input("y", 1, 2)
+    graph.add("a", "x", "y")
+    with pytest.raises(RangeError, match=r"g, a: rescale factor is .*, expected 2\^-32 \.\. 2\^15"):
+        assign_scales(graph, Ranges({"x": x, "y": y, "a": y}))

@@ -1,0 +1,74 @@
+"""Bits per character, against the plain definition."""
+
+import math
+import os
+from dataclasses import replace
+
+import pytest
+from tests.lm.samples import CHARACTERS, CONTEXT, pydoc_model, text_model, tiny
+
+from capra.errors import InputError
+from capra.lm.corpus import load_corpus
+from capra.lm.evaluate import evaluate
+from capra.lm.reference import FloatStepper
+
+MOST_BITS = 2.6
+MOST_OVER_FLOAT = 1.05
+FULL = os.environ.get("CAPRA_FULL") == "1"
+
+
+def _known_text() -> str:
+    return "".join(c for c in load_corpus().held_out if c in CHARACTERS)
+
+
+def test_bits_are_the_mean_of_minus_log2_of_the_next_characters_probability() -> None:
+    text, total = _known_text(), 0.0
+    windows = len(text) // CONTEXT
+    for start in (0, windows // 2 * CONTEXT):
+        tokens = [CHARACTERS.index(c) for c in text[start : start + CONTEXT]]
+        stepper = FloatStepper(text_model())
+        for token, following in zip(tokens, tokens[1:], strict=False):
+            weights = [math.exp(logit) for logit in stepper.step(token)]
+            total -= math.log2(weights[following] / sum(weights))
+    result = evaluate(text_model(), 2)
+    assert result.windows == 2 and result.characters == 2 * (CONTEXT - 1)
+    assert result.float_bits == pytest.approx(total / result.characters, rel=1e-9)
+    assert result.chip_bits == pytest.approx(result.float_bits, rel=0.3)
+    assert result.ratio == result.chip_bits / result.float_bits
+
+
+def test_characters_outside_the_vocabulary_are_left_out_and_counted() -> None:
+    assert evaluate(text_model(), 1).skipped == len(load_corpus().held_out) - len(_known_text())
+
+
+def test_windows_are_reported_as_they_are_done() -> None:
+    seen: list[tuple[int, int]] = []
+    evaluate(text_model(), 3, lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize("windows", [None, 2, 3, 9])
+def test_no_more_windows_than_there_are(
+    windows: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = replace(load_corpus(), held_out="abcdefghijk" * 7)  # three windows and a rest
+    monkeypatch.setattr("capra.lm.evaluate.load_corpus", lambda: corpus)
+    assert evaluate(text_model(), windows).windows == min(windows or 3, 3)
+
+
+def test_fewer_than_one_window_is_refused() -> None:
+    with pytest.raises(InputError, match="0 windows of 24 characters, expected at least 1"):
+        evaluate(text_model(), 0)
+
+
+def test_a_model_without_characters_is_refused() -> None:
+    with pytest.raises(InputError, match="model random has no characters, expected a text model"):
+        evaluate(tiny("random", 1))
+
+
+def test_the_packaged_model_keeps_its_promise() -> None:
+    """On two windows, or with CAPRA_FULL=1 on all of the held-out text."""
+    result = evaluate(pydoc_model(), None if FULL else 2)
+    assert result.skipped == 0
+    assert result.chip_bits <= MOST_BITS
+    assert result.ratio <= MOST_OVER_FLOAT

@@ -1,0 +1,104 @@
+"""Tables show the record they are given, and nothing has to run for it."""
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from capra.report.tables import (
+    comparison_table,
+    evaluation_table,
+    grid_table,
+    runs_table,
+    verdict,
+)
+
+UNITS = {"matrix": 1111, "dma": 222, "vector": 33, "control": 4}
+RECORD: dict[str, Any] = {
+    "plain": {
+        "tokens": [1, 2, 3], "programs": 4, "cycles": 1234567, "cycles_by_unit": UNITS,
+        "prefill": {"programs": 1, "cycles": 5678},
+    },
+    "speculative": {
+        "tokens": [1, 2, 3], "programs": 9, "cycles": 1000000, "cycles_by_unit": UNITS,
+        "prefill": {"programs": 1, "cycles": 5678}, "blocks": 2, "accepted": 1, "proposed": 6,
+        "acceptance_rate": 1 / 6, "mean_acceptance_length": 1.5, "accepted_per_position": [1, 0, 0],
+    },
+    "tokens_equal": True, "speedup": 1.234567, "decode_speedup": 1.305,
+}  # fmt: skip
+
+
+def _lines(table: RenderableType) -> dict[str, list[str]]:
+    """The rows of a printed table by their first cell."""
+    console = Console(file=io.StringIO(), width=200)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    rows = [
+        [cell.strip() for cell in line.split("  ") if cell.strip()]
+        for line in console.file.getvalue().splitlines()
+    ]
+    return {row[0]: row[1:] for row in rows if row}
+
+
+def test_plain_and_speculative_stand_side_by_side() -> None:
+    lines = _lines(comparison_table(RECORD))
+    assert lines["plain"] == ["speculative"]
+    assert lines["tokens"] == ["3", "3"]
+    assert lines["programs"] == ["4", "9"]
+    assert lines["cycles"] == ["1,234,567", "1,000,000"]
+    assert lines["matrix"] == ["1,111", "1,111"]
+    assert lines["of these, the prompt's"] == ["5,678", "5,678"]
+    assert lines["accepted / proposed"] == ["1 / 6"]
+    assert lines["acceptance rate"] == ["16.7%"]
+    assert lines["mean acceptance length"] == ["1.50"]
+    assert lines["accepted per position"] == ["1 0 0"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {},
+            "The tokens are equal; speculative decoding took 234,567 cycles fewer: 1.23 times the "
+            "speed of plain decoding (1.30 without the prompt).",
+        ),
+        ({"tokens_equal": False}, "The tokens are NOT EQUAL; "),
+        ({"plain": RECORD["plain"] | {"cycles": 999_000}}, "took 1,000 cycles more: "),
+    ],
+)
+def test_the_verdict_tells_what_was_gained(changes: dict[str, Any], sentence: str) -> None:
+    assert sentence in verdict(RECORD | changes)
+
+
+def test_the_runs_stand_below_each_other() -> None:
+    plain = {
+        "model": "structured", "decode": "plain", "programs": 32, "cycles": 268346,
+        "tokens_equal": True,
+    }  # fmt: skip
+    run = {
+        "model": "random", "draft_noise": 0, "k": 3, "accepted": 24, "proposed": 30, "blocks": 10,
+        "acceptance_rate": 0.8, "programs": 40, "cycles": 172278, "speedup": 1.5576,
+        "tokens_equal": False,
+    }  # fmt: skip
+    lines = _lines(runs_table([plain, run]))
+    assert lines["structured"] == ["plain", "32", "268,346", "yes"]
+    assert lines["random"] == ["0", "3", "24 / 30", "10", "40", "172,278", "1.56", "NO"]
+
+
+def test_the_grid_has_a_row_a_noise_and_a_column_a_k() -> None:
+    cells = [
+        {"draft_noise": noise, "k": k, "speedup": noise + k / 10, "acceptance_rate": k / 10}
+        for k in (2, 1)
+        for noise in (3, 0.5)
+    ]
+    lines = _lines(grid_table(cells))
+    assert lines["draft noise"] == ["k = 1", "k = 2"]
+    assert lines["0.5"] == ["0.60 (10%)", "0.70 (20%)"]
+    assert lines["3"] == ["3.10 (10%)", "3.20 (20%)"]
+
+
+def test_bits_per_character_have_three_digits() -> None:
+    record = {"chip_bits_per_character": 2.58765, "float_bits_per_character": 2.4}
+    lines = _lines(evaluation_table(record))
+    assert lines["bits per character"] == ["2.588", "2.400"]

@@ -1,0 +1,369 @@
+"""The loop, on a toy target: always the target's own text, counted right."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.lm.samples import tiny
+from tests.spec_decode.toy import CONTEXT, VOCAB, ListProposer, ToyTarget, plain_text
+
+from capra.errors import InputError
+from capra.lm.models import load_bigram
+from capra.lm.target import FloatTarget
+from capra.spec_decode.decode import Decoded, count_accepted, decode
+from capra.spec_decode.proposers import (
+    ChainProposer,
+    ConstantProposer,
+    OutsideProposer,
+    Proposal,
+    Proposer,
+    RandomProposer,
+    ScriptedProposer,
+    always_right,
+    always_wrong,
+)
+
+PROMPT = (3, 1)
+ALL = plain_text(PROMPT, CONTEXT)
+WHOLE = [*PROMPT, *ALL]
+TOKENS = st.integers(0, VOCAB - 1)
+
+
+def _decode(
+    proposer: Proposer | None, k: int, n: int = 99, prompt: Sequence[int] = PROMPT
+) -> Decoded:
+    return decode(ToyTarget(), prompt, n, proposer=proposer, num_speculative_tokens=k)
+
+
+def _assert_accounts(run: Decoded, target: ToyTarget) -> None:
+    """What must hold of every run: identities of the counts, and what the cache holds."""
+    emitted = [token for block in run.blocks for token in block.emitted]
+    accepted = sum(block.accepted for block in run.blocks)
+    assert len(emitted) == accepted + len(run.blocks)
+    assert emitted[: len(run.tokens)] == list(run.tokens)
+    assert all(block.accepted <= len(block.tokens) - 1 for block in run.blocks)
+    assert all(len(block.tokens) - 1 <= len(block.proposed) for block in run.blocks)
+    if run.blocks:
+        text = [*run.prompt, *emitted]
+        assert run.cache_length == len(text) - 1
+        assert target.last.text == text[:-1]
+
+
+def test_the_longest_right_prefix_is_accepted() -> None:
+    for guesses, choices, accepted in (
+        ([], [4], 0),
+        ([1, 2, 3], [1, 2, 3, 4], 3),
+        ([9, 2, 3], [1, 2, 3, 4], 0),
+        ([1, 9, 3], [1, 2, 3, 4], 1),
+        ([1, 2, 9], [1, 2, 3, 4], 2),
+        ([2, 3, 4], [1, 2, 3, 4], 0),
+    ):
+        assert count_accepted(guesses, choices) == accepted
+
+
+@given(
+    prompt=st.lists(TOKENS, min_size=1, max_size=CONTEXT),
+    proposals=st.lists(st.lists(st.integers(-1, VOCAB), max_size=6), max_size=12),
+    n=st.integers(0, CONTEXT + 2),
+    k=st.integers(0, 7),
+)
+def test_no_proposal_changes_the_text(
+    prompt: list[int], proposals: list[list[int]], n: int, k: int
+) -> None:
+    target = ToyTarget()
+    run = decode(target, prompt, n, proposer=ListProposer(proposals), num_speculative_tokens=k)
+    assert list(run.tokens) == plain_text(prompt, n)
+    _assert_accounts(run, target)
+
+
+@given(
+    prompt=st.lists(TOKENS, min_size=1, max_size=CONTEXT),
+    script=st.lists(st.none() | st.integers(0, 5), min_size=1, max_size=6),
+    k=st.integers(1, 6),
+)
+def test_a_script_of_acceptances_is_what_happens(
+    prompt: list[int], script: list[int | None], k: int
+) -> None:
+    target, n = ToyTarget(), CONTEXT
+    whole = [*prompt, *plain_text(prompt, CONTEXT)]
+    proposer = ScriptedProposer(whole, VOCAB, script)
+    run = decode(target, prompt, n, proposer=proposer, num_speculative_tokens=k)
+    assert list(run.tokens) == whole[len(prompt) :][:n]
+    _assert_accounts(run, target)
+    for number, block in enumerate(run.blocks):
+        told = script[min(number, len(script) - 1)]
+        possible = len(block.proposed)
+        assert block.accepted == (possible if told is None else min(told, possible))
+
+
+@pytest.mark.parametrize("k", range(1, 8))
+def test_every_number_of_accepted_guesses_is_reached(k: int) -> None:
+    for j in range(k + 1):
+        run = _decode(ScriptedProposer(WHOLE, VOCAB, [j]), k)
+        assert list(run.tokens) == ALL
+        full = [block for block in run.blocks if len(block.proposed) == k]
+        assert full and all(block.accepted == j for block in full)
+
+
+def test_a_block_is_the_last_token_and_the_guesses() -> None:
+    target = ToyTarget()
+    run = decode(
+        target, PROMPT, 3, proposer=ListProposer([[ALL[0], 9, 1]]), num_speculative_tokens=3
+    )
+    first, second = run.blocks
+    assert first.tokens == (PROMPT[-1], ALL[0])  # 9 is outside, and so is what is behind it
+    assert first.proposed == (ALL[0], 9, 1)
+    assert first.choices == (ALL[0], ALL[1])
+    assert (first.accepted, first.emitted) == (1, (ALL[0], ALL[1]))
+    assert second.tokens == (ALL[1],)
+    assert target.last.calls == [
+        ("prefill", PROMPT[:-1]),
+        ("forward", first.tokens), ("truncate", 3),
+        ("forward", second.tokens), ("truncate", 4),
+    ]  # fmt: skip
+
+
+def test_rows_behind_the_accepted_guesses_are_dropped() -> None:
+    wrong = (ALL[0] + 1) % VOCAB
+    target = ToyTarget()
+    proposer = ListProposer([[wrong, 0, 0]])
+    decode(target, PROMPT, 1, proposer=proposer, num_speculative_tokens=3)
+    assert target.last.text == [*PROMPT]
+
+
+def test_the_recorded_blocks_of_the_random_model() -> None:
+    """The third one began with a tie between 9 and 11, which the record broke otherwise."""
+    model = tiny("random", 1)
+    run = decode(
+        FloatTarget(model), [0], 5,
+        proposer=ChainProposer(load_bigram(model, 0.0, 1)), num_speculative_tokens=3,
+    )  # fmt: skip
+    assert [(b.tokens, b.choices, b.accepted, b.emitted) for b in run.blocks] == [
+        ((0, 5, 3, 13), (5, 3, 13, 9), 3, (5, 3, 13, 9)),
+        ((9, 10, 9, 10), (1, 11, 10, 11), 0, (1,)),
+    ]
+    guesses = ListProposer([[11, 11, 11]])
+    third = decode(
+        FloatTarget(model), [0, 5, 3, 13, 9, 1], 4, proposer=guesses, num_speculative_tokens=3
+    )
+    assert [(b.tokens, b.accepted, b.emitted) for b in third.blocks] == [
+        ((1, 11, 11, 11), 3, (11, 11, 11, 11))
+    ]
+
+
+@pytest.mark.parametrize("name", ["random1", "random2", "structured3"])
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_exact_in_float_with_every_draft(name: str, k: int) -> None:
+    model = tiny(name[:-1], int(name[-1]))
+    plain = decode(FloatTarget(model), [5], 20)
+    drafts: list[Proposer] = [RandomProposer(16, 1), ConstantProposer(11)]
+    drafts += [ChainProposer(load_bigram(model, noise, 1)) for noise in (0.0, 3.0, 100.0)]
+    for draft in drafts:
+        run = decode(FloatTarget(model), [5], 20, proposer=draft, num_speculative_tokens=k)
+        assert run.tokens == plain.tokens and len(run.tokens) == 20
+        blocks, accepted = len(run.blocks), sum(block.accepted for block in run.blocks)
+        emitted = sum(len(block.emitted) for block in run.blocks)
+        assert sum(len(block.proposed) for block in run.blocks) == blocks * k
+        assert accepted <= blocks * k
+        assert emitted == accepted + blocks == run.cache_length
+        assert 20 / (k + 1) <= blocks <= 20
+
+
+@pytest.mark.parametrize("position", range(4))
+@pytest.mark.parametrize("token", [-1, VOCAB, 1 << 40])
+def test_ids_outside_the_vocabulary_end_the_right_guesses(position: int, token: int) -> None:
+    run = _decode(OutsideProposer(always_right(WHOLE, VOCAB), position, token), 3)
+    assert list(run.tokens) == ALL
+    for block in run.blocks:
+        assert block.accepted == min(position, len(block.proposed))
+        assert (token in block.proposed) == (position < len(block.proposed))
+
+
+@pytest.mark.parametrize("k", range(1, 15))
+def test_a_right_draft_is_accepted_completely_up_to_the_context(k: int) -> None:
+    run = _decode(always_right(WHOLE, VOCAB), k)
+    assert list(run.tokens) == ALL and run.stop_reason == "context"
+    assert all(block.accepted == len(block.proposed) for block in run.blocks)
+    rows = CONTEXT - len(PROMPT) + 1
+    assert len(run.blocks) == -(-rows // (k + 1))
+
+
+def test_a_wrong_draft_costs_a_pass_a_token() -> None:
+    run = _decode(always_wrong(WHOLE, VOCAB), 3)
+    assert list(run.tokens) == ALL
+    assert len(run.blocks) == len(ALL)
+
+
+@pytest.mark.parametrize("k", range(8))
+@pytest.mark.parametrize("n", range(10))
+def test_lengths_are_exact(k: int, n: int) -> None:
+    for proposer in (always_right(WHOLE, VOCAB), ConstantProposer(ALL[0])):
+        run = _decode(proposer, k, n)
+        assert list(run.tokens) == ALL[:n]
+        assert run.stop_reason == "length"
+
+
+@pytest.mark.parametrize("room", range(9))
+@pytest.mark.parametrize("k", range(8))
+def test_a_prompt_near_the_context_limit_goes_on_up_to_it(room: int, k: int) -> None:
+    prompt = (WHOLE * 2)[: CONTEXT - room]
+    whole = [*prompt, *plain_text(prompt, 99)]
+    run = _decode(always_right(whole, VOCAB), k, 99, prompt)
+    assert list(run.tokens) == whole[len(prompt) :] and len(run.tokens) == room + 1
+    assert run.stop_reason == "context"
+    assert run.cache_length == CONTEXT
+
+
+def test_guesses_are_asked_for_while_there_is_room_to_check_them() -> None:
+    proposer = ListProposer([])
+    run = _decode(proposer, 4)
+    assert list(run.tokens) == ALL
+    room = [CONTEXT - len(text) for text, _ in proposer.asked]
+    assert [count for _, count in proposer.asked] == [min(4, places) for places in room]
+    assert room == list(range(CONTEXT - len(PROMPT), 0, -1))
+
+
+def test_the_draft_sees_the_whole_text() -> None:
+    proposer = ListProposer([[0], [1, 2], [3]])
+    _decode(proposer, 2, 6)
+    for text, _ in proposer.asked:
+        assert list(text) == WHOLE[: len(text)]
+
+
+def test_no_speculative_tokens_is_plain_decoding() -> None:
+    plain = decode(ToyTarget(), PROMPT, 6)
+    proposer = ListProposer([[0]])
+    zero = decode(ToyTarget(), PROMPT, 6, proposer=proposer, num_speculative_tokens=0)
+    assert zero == plain
+    assert proposer.asked == []
+    assert [run.role for run in zero.runs] == ["prefill"] + ["step"] * 6
+
+
+def test_no_new_tokens_run_nothing() -> None:
+    target = ToyTarget()
+    run = decode(target, PROMPT, 0)
+    assert (run.tokens, run.runs, run.stop_reason) == ((), (), "length")
+    assert target.last.calls == []
+
+
+def test_runs_come_in_order_draft_before_verifier() -> None:
+    proposer = ListProposer([[1, 2], [0]])
+    run = decode(ToyTarget(), PROMPT, 4, proposer=proposer, num_speculative_tokens=2)
+    roles = [r.role for r in run.runs]
+    assert roles[:6] == ["prefill", "draft", "draft", "verify", "draft", "verify"]
+    assert run.runs == run.prefill + sum((block.runs for block in run.blocks), ())
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 6])
+@pytest.mark.parametrize("stop", range(VOCAB))
+def test_text_ends_after_the_first_stop_token_in_any_role(k: int, stop: int) -> None:
+    expected = ALL[: ALL.index(stop) + 1] if stop in ALL else ALL
+    reason = "stop" if stop in ALL else "context"
+    for accept in range(k + 1):  # makes it an accepted guess, the bonus or the recovered token
+        proposer = ScriptedProposer(WHOLE, VOCAB, [accept])
+        run = decode(
+            ToyTarget(), PROMPT, 99, stop_token=stop, proposer=proposer, num_speculative_tokens=k
+        )
+        assert list(run.tokens) == expected
+        assert run.stop_reason == reason
+
+
+def test_a_stop_token_that_only_the_draft_offers_does_not_stop() -> None:
+    stop = (ALL[0] + 1) % VOCAB
+    count = ALL.index(stop) if stop in ALL else len(ALL)
+    assert count > 1
+    run = decode(
+        ToyTarget(), PROMPT, count, stop_token=stop,
+        proposer=ConstantProposer(stop), num_speculative_tokens=3,
+    )  # fmt: skip
+    assert list(run.tokens) == ALL[:count]
+    assert run.stop_reason == "length"
+
+
+def test_a_stop_token_in_the_prompt_does_not_stop() -> None:
+    prompt = [ALL[0], 2, 2]
+    run = decode(ToyTarget(), prompt, 1, stop_token=2)
+    assert len(run.tokens) == 1
+
+
+def test_a_stop_token_behind_the_last_token_asked_for_does_not_matter() -> None:
+    stop = max(set(ALL), key=ALL.index)
+    count = ALL.index(stop)
+    assert count > 1
+    run = decode(
+        ToyTarget(), PROMPT, count, stop_token=stop,
+        proposer=always_right(WHOLE, VOCAB), num_speculative_tokens=count + 2,
+    )  # fmt: skip
+    assert (list(run.tokens), run.stop_reason) == (ALL[:count], "length")
+
+
+@given(
+    script=st.lists(st.integers(0, 4), min_size=1, max_size=5),
+    k=st.integers(0, 5),
+    n=st.integers(0, CONTEXT),
+    stop=st.none() | TOKENS,
+)
+def test_the_stream_is_the_result_and_never_a_token_more(
+    script: list[int], k: int, n: int, stop: int | None
+) -> None:
+    parts: list[list[int]] = []
+    run = decode(
+        ToyTarget(), PROMPT, n, stop_token=stop,
+        proposer=ScriptedProposer(WHOLE, VOCAB, list(script)), num_speculative_tokens=k,
+        on_tokens=lambda fresh: parts.append(list(fresh)),
+    )  # fmt: skip
+    assert sum(parts, []) == list(run.tokens)
+    assert all(parts) and len(parts) == len(run.blocks)
+
+
+def test_every_call_starts_from_nothing() -> None:
+    target = ToyTarget()
+    others = [(3, 1), (2,), (4, 4, 4, 0), (3, 1)]
+    together = [decode(target, prompt, 6).tokens for prompt in others]
+    assert together == [decode(ToyTarget(), prompt, 6).tokens for prompt in others]
+    assert together[0] == together[3]
+
+
+class _Greedy:
+    """Proposes one more than it was asked for."""
+
+    vocab_size = VOCAB
+
+    def propose(self, text: Sequence[int], count: int) -> Proposal:
+        return Proposal((0,) * (count + 1))
+
+
+def test_a_draft_that_proposes_too_many_is_refused() -> None:
+    with pytest.raises(InputError, match="proposed 4 tokens, expected at most 3"):
+        _decode(_Greedy(), 3)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "n", "k", "stop", "message"),
+    [
+        ([], 1, 0, None, "the prompt is empty, expected at least one token"),
+        ([0] * 13, 1, 0, None, "the prompt has 13 tokens, expected at most 12, the context"),
+        ([0, 5], 1, 0, None, "prompt token is 5, expected 0 .. 4"),
+        ([-1], 1, 0, None, "prompt token is -1, expected 0 .. 4"),
+        ([0], -1, 0, None, "number of new tokens is -1, expected at least 0"),
+        ([0], 1, -2, None, "number of speculative tokens is -2, expected at least 0"),
+        ([0], 1, 1, None, "1 speculative tokens without a draft, expected a proposer"),
+        ([0], 1, 0, 5, "stop token is 5, expected 0 .. 4"),
+        ([0], 1, 0, -1, "stop token is -1, expected 0 .. 4"),
+        ([], 0, 0, None, "the prompt is empty"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_runs(
+    prompt: list[int], n: int, k: int, stop: int | None, message: str
+) -> None:
+    target = ToyTarget()
+    untouched = target.last
+    with pytest.raises(InputError, match=message):
+        decode(target, prompt, n, num_speculative_tokens=k, stop_token=stop)
+    assert target.last is untouched and not untouched.calls
+
+
+def test_a_draft_of_another_vocabulary_is_refused() -> None:
+    with pytest.raises(InputError, match="draft has a vocabulary of 16 tokens, expected 5, the ta"):
+        _decode(RandomProposer(16, 0), 1)

@@ -1,0 +1,119 @@
+"""Counts and ratios, worked out by hand for two small runs."""
+
+from capra.isa.timing import Counters
+from capra.lm.target import ProgramRun, Role
+from capra.spec_decode.decode import Block, Decoded
+from capra.spec_decode.metrics import (
+    acceptance,
+    comparison_record,
+    run_record,
+    speculative_record,
+    total_counters,
+)
+
+
+def _run(role: Role, matrix: int, control: int = 0) -> ProgramRun:
+    return ProgramRun(role, 1, 0, Counters(matrix=matrix, control=control))
+
+
+def _block(tokens: tuple[int, ...], choices: tuple[int, ...], accepted: int) -> Block:
+    draft = (_run("draft", 10),) * (len(tokens) - 1)
+    verifier = _run("verify" if draft else "step", 100, 5)
+    return Block(tokens, tokens[1:], choices, accepted, (*draft, verifier))
+
+
+PREFILL = (_run("prefill", 1000),)
+SPECULATIVE = Decoded(
+    prompt=(1, 2),
+    tokens=(3, 4, 5, 6, 7, 8),
+    stop_reason="length",
+    blocks=(
+        _block((2, 3, 4, 5), (3, 4, 5, 6), 3),
+        _block((6, 9, 9, 9), (7, 0, 0, 0), 0),
+        _block((7, 8, 9), (8, 1, 0), 1),
+    ),
+    prefill=PREFILL,
+    cache_length=9,
+)
+PLAIN = Decoded(
+    prompt=(1, 2),
+    tokens=(3, 4, 5, 6, 7, 8),
+    stop_reason="length",
+    blocks=tuple(_block((t,), (t + 1,), 0) for t in (2, 3, 4, 5, 6, 7)),
+    prefill=PREFILL,
+    cache_length=7,
+)
+NOTHING = Decoded((1,), (), "length", (), (), 0)
+
+
+def _text(tokens: object) -> str:
+    return f"<{tokens}>"
+
+
+def test_acceptance_is_counted_over_blocks() -> None:
+    assert acceptance(SPECULATIVE) == {
+        "blocks": 3,
+        "proposed": 8,
+        "accepted": 4,
+        "emitted": 7,
+        "acceptance_rate": 0.5,
+        "mean_acceptance_length": 1 + 4 / 3,
+        "accepted_per_position": [2, 1, 1],
+        "cache_length": 9,
+    }
+
+
+def test_guesses_that_were_never_checked_count_as_proposed() -> None:
+    block = Block((2, 3), (3, -1, 4), (3, 4), 1, ())
+    counts = acceptance(Decoded((2,), (3, 4), "length", (block,), (), 2))
+    assert (counts["proposed"], counts["accepted"]) == (3, 1)
+    assert counts["accepted_per_position"] == [1, 0, 0]
+
+
+def test_without_guesses_the_rate_is_0_and_a_block_is_one_token() -> None:
+    counts = acceptance(PLAIN)
+    assert (counts["acceptance_rate"], counts["mean_acceptance_length"]) == (0.0, 1.0)
+    assert counts["accepted_per_position"] == []
+
+
+def test_without_blocks_everything_is_0() -> None:
+    counts = acceptance(NOTHING)
+    assert (counts["blocks"], counts["mean_acceptance_length"]) == (0, 0.0)
+
+
+def test_a_runs_record_sums_every_executed_program() -> None:
+    assert run_record(SPECULATIVE, _text) == {
+        "tokens": [3, 4, 5, 6, 7, 8],
+        "text": "<(3, 4, 5, 6, 7, 8)>",
+        "stop_reason": "length",
+        "programs": 1 + 4 + 4 + 3,
+        "cycles": 1000 + 80 + 3 * 105,
+        "cycles_by_unit": {"matrix": 1380, "dma": 0, "vector": 0, "control": 15},
+        "prefill": {"programs": 1, "cycles": 1000},
+    }
+
+
+def test_draft_and_target_cycles_are_told_apart() -> None:
+    record = speculative_record(SPECULATIVE, _text)
+    assert (record["draft_cycles"], record["target_cycles"]) == (80, 315)
+    total = record["draft_cycles"] + record["target_cycles"] + record["prefill"]["cycles"]
+    assert total == record["cycles"]
+
+
+def test_speedup_is_plain_over_speculative_cycles() -> None:
+    record = comparison_record(PLAIN, SPECULATIVE, _text)
+    assert record["speedup"] == (1000 + 6 * 105) / (1000 + 80 + 315)
+    assert record["decode_speedup"] == 6 * 105 / (80 + 315)
+    assert record["tokens_equal"] is True
+    assert comparison_record(NOTHING, SPECULATIVE, _text)["tokens_equal"] is False
+
+
+def test_two_empty_runs_are_equally_fast() -> None:
+    record = comparison_record(NOTHING, NOTHING, _text)
+    assert (record["speedup"], record["decode_speedup"]) == (1.0, 1.0)
+
+
+def test_counters_add_up_by_unit() -> None:
+    runs = [_run("step", 1, 2), _run("draft", 3, 4)]
+    assert total_counters(runs) == Counters(matrix=4, control=6)
+    assert total_counters([]) == Counters()

@@ -1,0 +1,478 @@
+"""The command line: what it prints, and how it refuses.
+
+Most commands run in this process, which is quick; a handful run as a user's would.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save
+from tests.lm.samples import CHARACTERS, chip_target, text_model, tiny
+
+import capra
+from capra.cli import main
+from capra.compiler.pipeline import PASSES
+from capra.ir.text import parse_graph
+from capra.isa.assembler import assemble, disassemble
+from capra.isa.program import load_program
+from capra.lm.checkpoint import save_checkpoint
+from capra.lm.graphs import verifier_graph
+from capra.lm.reference import greedy_tokens
+from capra.lm.target import ChipTarget
+
+SCRIPT = Path(sys.executable).with_name("capra")
+COMMANDS = ("decode", "table", "grid", "compile", "dis", "eval", "train")
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs a command in this process."""
+
+    def run(*args: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["capra", *map(str, args)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return Result(stopped.value.code, captured.out, captured.err)
+
+    return run
+
+
+def _script(*args: str) -> Result:
+    """Runs a command as a process of its own, with no terminal anywhere."""
+    done = subprocess.run([SCRIPT, *args], capture_output=True, text=True, check=False)  # noqa: S603
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def _assert_refused(result: Result, *parts: str) -> None:
+    """Exit code 2, one sentence on stderr with these parts, and nothing else anywhere."""
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1 and result.err.endswith("\n")
+    assert "Traceback" not in result.err
+    for part in parts:
+        assert part in result.err
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a good checkpoint and damaged copies of it."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    good = folder / "good"
+    save_checkpoint(text_model(), good, {})
+    with safe_open(good, framework="numpy") as file:
+        header = json.loads(file.metadata()["capra"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+    def write(file: str, tensors: dict[str, npt.NDArray[Any]], **changes: object) -> None:
+        text = json.dumps({**header, **changes})
+        (folder / file).write_bytes(save(tensors, {"capra": text}))
+
+    def changed(name: str, value: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        return {**tensors, name: value}
+
+    raw, wq = good.read_bytes(), tensors["layers.0.wq"]
+    (folder / "empty").write_bytes(b"")
+    (folder / "half").write_bytes(raw[: len(raw) // 2])
+    (folder / "flipped").write_bytes(raw[:9] + bytes([raw[9] ^ 1]) + raw[10:])
+    (folder / "text").write_text("this is no checkpoint\n")
+    write("renamed", {name.upper(): tensor for name, tensor in tensors.items()})
+    write("reshaped", changed("layers.0.wq", wq[:-1]))
+    write("halved", changed("layers.0.wq", wq.astype(np.float16)))
+    write("nan", changed("layers.0.wq", np.full_like(wq, np.nan)))
+    write("inf", changed("layers.0.wq", np.full_like(wq, np.inf)))
+    write("vast", changed("layers.0.wq", np.full_like(wq, 3e38)))
+    write("two lines", tensors, name="two\nlines", format=7)
+    write("huge", tensors, width=60000)
+    write("no ranges", tensors, ranges={})
+    write("other vocabulary", tensors, vocab=list(CHARACTERS[::-1]))
+    write("unbounded", {n: t for n, t in tensors.items() if n != "bigram"}, name="structured")
+    return folder
+
+
+TEXT_BAD = {
+    "empty": ["empty cannot be read", "expected a safetensors checkpoint"],
+    "half": ["half cannot be read", "expected a safetensors checkpoint"],
+    "flipped": ["flipped cannot be read", "expected a safetensors checkpoint"],
+    "text": ["text cannot be read", "expected a safetensors checkpoint"],
+    "renamed": ["tensor BIGRAM is unknown, expected embed, layers.0.wq"],
+    "reshaped": ["tensor layers.0.wq has shape (7, 8), expected (8, 8)"],
+    "halved": ["tensor layers.0.wq is float16, expected float32"],
+    "nan": ["tensor layers.0.wq holds nan, expected finite numbers"],
+    "inf": ["tensor layers.0.wq holds inf, expected finite numbers"],
+    "vast": ["rescale factor is", "expected"],
+    "two lines": ["model two lines has the format 7, expected 1"],
+    "huge": ["words of external memory, expected at most 16777216"],
+    "no ranges": ["no range for x", "expected one from calibration"],
+}
+
+
+@pytest.mark.parametrize("name", TEXT_BAD)
+def test_a_bad_checkpoint_is_refused(name: str, cli: Cli, checkpoints: Path) -> None:
+    _assert_refused(
+        cli("decode", "--model", checkpoints / name, "--prompt", "abc"), *TEXT_BAD[name]
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "parts"),
+    [
+        (["--prompt", ""], ["the prompt is empty, expected at least one token"]),
+        (["--prompt", "abz"], ["character 2 of the prompt is 'z'", "expected", CHARACTERS]),
+        (["--prompt", "a" * 25], ["the prompt has 25 tokens, expected at most 24, the context"]),
+        (["--start-token", "12"], ["--start-token is 12, expected 0 .. 11"]),
+        (["--start-token", "-1"], ["--start-token is -1, expected 0 .. 11"]),
+        (["--start-token", "a"], ["--start-token", "'a', expected a whole number"]),
+        (["--start-token", "1", "--prompt", "a"], ["both --prompt and --start-token", "expected"]),
+        (["--stop-token", "12", "--prompt", "a"], ["stop token is 12, expected 0 .. 11"]),
+        (["--draft", "nope", "--prompt", "a"], ["--draft is 'nope', expected bigram, constant"]),
+        (["--draft", "/", "--prompt", "a"], ["--draft is '/', expected bigram, constant"]),
+        (["--draft", "b" * 5000, "--prompt", "a"], ["expected bigram, constant"]),
+        (["--draft-noise", "nan", "--prompt", "a"], ["draft noise is nan, expected a number"]),
+        (["--draft-noise", "-1", "--prompt", "a"], ["draft noise is -1.0, expected a number"]),
+        (["--draft-noise", "1e308", "--prompt", "a"], ["draft noise is 1e+308, expected"]),
+        (["--draft-noise", "x", "--prompt", "a"], ["'x', expected a number"]),
+        (["--external-words", "100", "--prompt", "a"], ["external memory", "expected at most 100"]),
+        (["--scratchpad-words", "64", "--prompt", "a"], ["scratchpad", "expected at most 64"]),
+        (["--scratchpad-words", "1000", "--prompt", "a"], ["1000 words, expected a power of two"]),
+        (["--external-words", "99999999", "--prompt", "a"], ["99999999", "expected 16 .. 167772"]),
+        (["--external-words", "0", "--prompt", "a"], ["found 0, expected a whole number of at le"]),
+    ],
+)
+def test_bad_input_to_a_text_model_is_refused(
+    args: list[str], parts: list[str], cli: Cli, checkpoints: Path
+) -> None:
+    _assert_refused(cli("decode", "--model", checkpoints / "good", *args), *parts)
+
+
+@pytest.mark.parametrize("option", ["-k", "--num-speculative-tokens", "-n", "--max-new-tokens"])
+@pytest.mark.parametrize("value", ["-1", "1.5", "two", "", "1e3", "nan"])
+def test_counts_are_whole_numbers_from_0(option: str, value: str, cli: Cli) -> None:
+    _assert_refused(cli("decode", option, value), option, "expected a whole number", value)
+
+
+@pytest.mark.parametrize(
+    ("args", "parts"),
+    [
+        (["decode", "--model", "nope"], ["model is 'nope', expected structured, random, pydoc"]),
+        (["decode", "--model", ""], ["model is '', expected"]),
+        (["decode", "--model", "/"], ["model is '/', expected"]),
+        (["decode", "--model", "a" * 5000], ["expected structured, random, pydoc"]),
+        (["decode", "--model", "random", "--prompt", "x"], ["'x'", "expected --start-token"]),
+        (["decode", "--model", "random", "--start-token", "16"], ["16, expected 0 .. 15"]),
+        (["decode", "--model", "random", "--model-seed", "x"], ["'x', expected a whole number"]),
+        (["decode", "--model", "random", "--external-words", "2000"], ["expected at most 2000"]),
+        (["decode", "--prompt", "\t\u20ac"], ["character 0 of the prompt is '\\t', expected"]),
+        (["compile", "--model", "nope"], ["model is 'nope', expected"]),
+        (["compile", "--model", "random", "--emit", "x"], ["--emit is 'x', expected one of graph"]),
+        (["compile", "--model", "random", "-m", "0"], ["found 0, expected", "at least 1"]),
+        (["compile", "--model", "random", "-c", "-1"], ["found -1, expected", "at least 0"]),
+        (["compile", "--rows", "9", "--cache", "120"], ["is 129 tokens, expected at most 128"]),
+        (["dis", "/no/such/file"], ["program file /no/such/file"]),
+        (["eval", "--model", "random"], ["model random has no characters, expected"]),
+        (["eval", "--windows", "0"], ["found 0, expected a whole number of at least 1"]),
+        (["train", "-o", "/no/such/folder/file"], ["cannot write /no/such/folder/file"]),
+        (["train"], ["--output"]),
+        (["dis"], ["file"]),
+        (["nothing"], ["nothing"]),
+        (["decode", "--nothing"], ["--nothing"]),
+        (["--nothing"], ["--nothing"]),
+        (["decode", "-k"], ["-k"]),
+        (["table", "extra"], ["extra"]),
+    ],
+)
+def test_other_bad_input_is_refused(args: list[str], parts: list[str], cli: Cli) -> None:
+    _assert_refused(cli(*args), *parts)
+
+
+def test_a_draft_of_another_vocabulary_is_refused(cli: Cli, checkpoints: Path) -> None:
+    draft = ("--draft", checkpoints / "other vocabulary")
+    _assert_refused(
+        cli("decode", "--model", checkpoints / "good", "--prompt", "a", *draft),
+        "'lkjihgfedcba'", "expected the target's 12", "'abcdefghijkl'",
+    )  # fmt: skip
+    _assert_refused(cli("decode", "--model", "random", *draft), "expected the target's 16")
+
+
+@pytest.mark.parametrize("where", ["missing/file.ga2", "", "file.ga2/file.ga2"])
+def test_an_unwritable_path_leaves_nothing(where: str, cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file.ga2").write_text("mine")
+    result = cli("compile", "--model", "random", "-o", tmp_path / where)
+    _assert_refused(result, f"cannot write {tmp_path}")
+    assert [path.name for path in tmp_path.iterdir()] == ["file.ga2"]
+    assert (tmp_path / "file.ga2").read_text() == "mine"
+
+
+def test_a_refused_compilation_writes_no_file(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "file.ga2"
+    _assert_refused(
+        cli("compile", "--model", "random", "-o", path, "--external-words", "1000"),
+        "expected at most 1000",
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_program_file_is_refused(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "file.ga2"
+    assert cli("compile", "--model", "random", "-o", path).code == 0
+    raw = path.read_bytes()
+    for damaged in (b"", raw[:50], raw[:-1], raw[:200] + b"\xff" + raw[201:]):
+        path.write_bytes(damaged)
+        _assert_refused(cli("dis", path), str(path), "expected")
+
+
+@pytest.mark.parametrize(
+    ("args", "part"),
+    [
+        (["decode", "--model", "nope"], "model is 'nope', expected"),
+        (["decode", "-k", "-1"], "found -1, expected a whole number of at least 0"),
+        (["compile", "--model", "random", "-o", "/no/such/file"], "cannot write /no/such/file"),
+        (["nothing"], "nothing"),
+    ],
+)
+def test_a_user_sees_the_same_refusals(args: list[str], part: str) -> None:
+    _assert_refused(_script(*args), part)
+
+
+def test_the_version() -> None:
+    assert _script("--version") == Result(0, f"capra {capra.__version__}\n", "")
+
+
+def test_without_arguments_there_is_help(cli: Cli) -> None:
+    result = cli()
+    assert (result.code, result.err) == (0, "")
+    assert result.out == cli("--help").out
+    for command in COMMANDS:
+        assert f"\n  {command} " in result.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command: str, cli: Cli) -> None:
+    result = cli(command, "--help")
+    assert (result.code, result.err) == (0, "")
+    assert f"Example: capra {command}" in result.out
+    assert result.out == cli(command, "-h").out
+
+
+PLAIN_KEYS = {
+    "tokens", "text", "stop_reason", "programs", "cycles", "cycles_by_unit", "prefill"
+}  # fmt: skip
+SPECULATIVE_KEYS = PLAIN_KEYS | {
+    "blocks", "proposed", "accepted", "emitted", "acceptance_rate", "mean_acceptance_length",
+    "accepted_per_position", "cache_length", "draft_cycles", "target_cycles",
+}  # fmt: skip
+
+
+def test_decode_reports_both_runs_as_json(cli: Cli, checkpoints: Path) -> None:
+    record = cli(
+        "decode", "--model", checkpoints / "good", "--prompt", "bad", "--max-new-tokens", "9",
+        "--num-speculative-tokens", "3", "--json",
+    ).json()  # fmt: skip
+    assert set(record) == {"plain", "speculative", "tokens_equal", "speedup", "decode_speedup"}
+    plain, speculative = record["plain"], record["speculative"]
+    assert set(plain) == PLAIN_KEYS and set(speculative) == SPECULATIVE_KEYS
+    assert record["tokens_equal"] is True
+    assert plain["tokens"] == speculative["tokens"] and len(plain["tokens"]) == 9
+    assert plain["text"] == "".join(CHARACTERS[token] for token in plain["tokens"])
+    for part in (plain, speculative):
+        assert set(part["cycles_by_unit"]) == {"matrix", "dma", "vector", "control"}
+        assert sum(part["cycles_by_unit"].values()) == part["cycles"]
+    assert record["speedup"] == plain["cycles"] / speculative["cycles"]
+    accepted, blocks = speculative["accepted"], speculative["blocks"]
+    assert speculative["proposed"] == 3 * blocks
+    assert speculative["acceptance_rate"] == accepted / speculative["proposed"]
+    assert speculative["mean_acceptance_length"] == 1 + accepted / blocks
+    assert sum(speculative["accepted_per_position"]) == accepted
+    assert speculative["programs"] == 1 + blocks * (3 + 1)
+
+
+def test_decode_counts_the_programs_of_the_chip(cli: Cli) -> None:
+    record = cli(
+        "decode", "--model", "random", "--start-token", "4", "-n", "6", "-k", "0", "--json"
+    ).json()
+    target = chip_target("random")
+    assert record["plain"]["cycles"] == sum(
+        target.program("step", 1, cache).cycles for cache in range(6)
+    )
+    assert record["plain"]["tokens"] == greedy_tokens(tiny("random", 1), 4, 6)
+    for key in PLAIN_KEYS:
+        assert record["plain"][key] == record["speculative"][key]
+    assert record["speedup"] == 1.0
+
+
+@pytest.mark.parametrize("draft", ["bigram", "constant", "random", "always-right", "always-wrong"])
+def test_decode_takes_every_draft(draft: str, cli: Cli) -> None:
+    record = cli(
+        "decode", "--model", "structured", "--draft", draft, "-n", "8", "-k", "3", "--json"
+    ).json()
+    assert record["tokens_equal"] is True
+    accepted = record["speculative"]["accepted"]
+    assert accepted == {"bigram": 6, "always-right": 6, "always-wrong": 0}.get(draft, accepted)
+
+
+def test_decode_takes_seeds_and_noise(cli: Cli) -> None:
+    def accepted(*args: str) -> tuple[list[int], int]:
+        record = cli("decode", "--model", "random", "-n", "5", "--json", *args).json()
+        return record["plain"]["tokens"], record["speculative"]["accepted"]
+
+    assert accepted() == accepted("--model-seed", "1", "--draft-seed", "1", "--draft-noise", "0")
+    assert accepted("--model-seed", "2")[0] != accepted()[0]
+    noisy = [accepted("--draft-noise", "50", "--draft-seed", str(seed))[1] for seed in range(3)]
+    assert len(set(noisy)) > 1 or noisy[0] < accepted()[1]
+
+
+def test_decode_takes_the_bigram_of_a_checkpoint(cli: Cli, checkpoints: Path) -> None:
+    good = ("decode", "--model", checkpoints / "good", "--prompt", "abc", "-n", "5", "--json")
+    assert cli(*good, "--draft", checkpoints / "good").json() == cli(*good).json()
+
+
+def test_decode_makes_a_draft_for_a_checkpoint_without_one(cli: Cli, checkpoints: Path) -> None:
+    record = cli(
+        "decode", "--model", checkpoints / "unbounded", "--prompt", "abc", "-n", "5", "--json"
+    ).json()
+    assert record["tokens_equal"] is True
+
+
+@pytest.mark.parametrize("k", ["5", "1000000000000"])
+def test_more_guesses_than_there_is_room_for_are_no_error(
+    k: str, cli: Cli, checkpoints: Path
+) -> None:
+    record = cli(
+        "decode", "--model", checkpoints / "good", "--prompt", "a" * 22, "-k", k, "--json",
+        "--draft", "always-right",
+    ).json()  # fmt: skip
+    assert record["plain"]["stop_reason"] == "context"
+    assert len(record["speculative"]["tokens"]) == 3
+    assert record["speculative"]["blocks"] == 1
+
+
+def test_decode_stops_after_the_stop_token(cli: Cli) -> None:
+    record = cli("decode", "--model", "structured", "--stop-token", "4", "--json").json()
+    assert record["speculative"]["tokens"] == [3, 2, 13, 4]
+    assert record["speculative"]["stop_reason"] == "stop"
+
+
+def test_decode_of_nothing(cli: Cli) -> None:
+    record = cli("decode", "--model", "random", "-n", "0", "--json").json()
+    assert record["plain"]["tokens"] == record["speculative"]["tokens"] == []
+    assert (record["plain"]["programs"], record["speedup"]) == (0, 1.0)
+
+
+def test_decode_streams_the_text_and_then_a_table(cli: Cli, checkpoints: Path) -> None:
+    args = ("decode", "--model", checkpoints / "good", "--prompt", "bad", "-n", "6")
+    text = cli(*args, "--json").json()["plain"]["text"]
+    result = cli(*args)
+    assert (result.code, result.err) == (0, "")
+    assert f"[plain] bad{text}\n" in result.out
+    assert f"[speculative] bad{text}\n" in result.out
+    assert "mean acceptance length" in result.out
+    assert "The tokens are equal; speculative decoding took" in result.out
+
+
+def test_decode_without_a_model_is_the_packaged_one_on_its_prompt(cli: Cli) -> None:
+    result = cli("decode", "-n", "2", "-k", "1")
+    assert result.code == 0 and "[plain] The with statement" in result.out
+
+
+def test_decode_fails_when_tokens_differ(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capra.spec_decode.decode.count_accepted", lambda guesses, _: len(guesses))
+    result = cli("decode", "--model", "random", "-n", "9", "--draft", "always-wrong")
+    assert result.code == 1
+    assert "The tokens are NOT EQUAL" in result.out
+
+
+def test_table_and_grid_have_the_promised_keys(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capra.spec_decode.experiments.NEW_TOKENS", 2)
+    monkeypatch.setattr("capra.spec_decode.experiments.GRID_KS", (1,))
+    runs = cli("table", "--json").json()
+    assert list(runs) == ["runs"] and len(runs["runs"]) == 7
+    assert {"model", "decode", "programs", "cycles", "tokens_equal"} == set(runs["runs"][0])
+    assert {
+        "model", "draft_noise", "k", "accepted", "proposed", "blocks", "programs", "cycles",
+        "speedup", "tokens_equal",
+    } <= set(runs["runs"][1])  # fmt: skip
+    cells = cli("grid", "--json").json()
+    assert list(cells) == ["cells"] and len(cells["cells"]) == 5
+    assert {"draft_noise", "k", "acceptance_rate", "speedup", "cycles", "blocks"} <= set(
+        cells["cells"][0]
+    )
+    assert "structured" in cli("table").out and "k = 1" in cli("grid").out
+
+
+def test_eval_reports_bits_per_character(cli: Cli, checkpoints: Path) -> None:
+    args = ("eval", "--model", checkpoints / "good", "--windows", "2")
+    record = cli(*args, "--json").json()
+    assert record["model"] == "sample" and record["windows"] == 2
+    chip, exact = record["chip_bits_per_character"], record["float_bits_per_character"]
+    assert record["chip_over_float"] == chip / exact
+    assert f"{chip:.3f}" in cli(*args).out
+
+
+def test_there_are_no_progress_bars_without_a_terminal(checkpoints: Path) -> None:
+    result = _script("eval", "--model", str(checkpoints / "good"), "--windows", "3")
+    assert (result.code, result.err) == (0, "")
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_compile_prints_the_state_after_a_pass(
+    name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = cli("compile", "--model", "random", "-m", "3", "-c", "4", "--emit", name)
+    assert (result.code, result.err) == (0, "")
+    assert "l0.attn" in result.out or name == "buffers"
+    assert len(result.out.splitlines()) > 20
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_printed_graph_is_the_models(cli: Cli) -> None:
+    out = cli("compile", "--model", "random", "-m", "3", "-c", "4", "--emit", "graph").out
+    assert list(parse_graph(out)) == list(verifier_graph(tiny("random", 1).config, 3, 4))
+
+
+@pytest.mark.parametrize(("rows", "name"), [(1, "step_c4"), (3, "verify_m3_c4")])
+def test_compile_writes_the_program_that_decoding_runs(
+    rows: int, name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = cli("compile", "--model", "random", "-m", rows, "-c", 4)
+    assert (result.code, result.out) == (0, "")
+    program = load_program(tmp_path / f"{name}.ga2")
+    role = "step" if rows == 1 else "verify"
+    assert program == ChipTarget(tiny("random", 1)).program(role, rows, 4)  # type: ignore[arg-type]
+    assert f"{name}.ga2: {program.cycles:,} cycles" in result.err
+
+
+def test_a_disassembly_can_be_assembled_again(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "program"
+    cli("compile", "--model", "random", "-m", "4", "-c", "4", "-o", path, "--emit", "emission")
+    program, out = load_program(path), cli("dis", path).out
+    assert assemble(out) == program.instructions
+    assert out.endswith(disassemble(program.instructions))
+    assert "; program verify_m4_c4: 12330 cycles" in out
+    for slot in program.external:
+        assert f"; {slot.kind} {slot.name} {slot.rows}x{slot.cols} at {slot.address}\n" in out

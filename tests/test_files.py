@@ -1,0 +1,93 @@
+"""A file is written whole or not at all."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capra.errors import InputError
+from capra.files import write_atomically
+
+
+def test_the_file_holds_exactly_the_data(tmp_path: Path) -> None:
+    path = tmp_path / "file.bin"
+    for data in (b"first version", b"", bytes(range(256)) * 1000):
+        write_atomically(path, data)
+        assert path.read_bytes() == data
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_others_may_read_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"data")
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_old_file_stays_until_the_new_one_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    replace, seen = Path.replace, []
+
+    def spy(self: Path, target: Path) -> Path:
+        seen.append((self.parent, self.read_bytes(), target.read_bytes()))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", spy)
+    write_atomically(path, b"new")
+    assert seen == [(tmp_path, b"new", b"old")]
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("failing", ["fdopen", "chmod", "replace"])
+def test_a_failure_leaves_the_old_file_and_nothing_else(
+    failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    fdopen = os.fdopen
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    class FullDisk:
+        def __init__(self, handle: int, mode: str) -> None:
+            self.file = fdopen(handle, mode)
+
+        def __enter__(self) -> "FullDisk":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def write(self, data: bytes) -> None:
+            self.file.write(data[: len(data) // 2])
+            fail()
+
+    if failing == "fdopen":
+        monkeypatch.setattr(os, "fdopen", FullDisk)
+    else:
+        monkeypatch.setattr(Path, failing, fail)
+    with pytest.raises(InputError, match=r"cannot write .*file: No space left on device"):
+        write_atomically(path, b"new data")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_directory_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot write .*missing/file: No such file or directory"):
+        write_atomically(tmp_path / "missing" / "file", b"data")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "directory"
+    path.mkdir()
+    with pytest.raises(InputError, match=r"cannot write .*directory"):
+        write_atomically(path, b"data")
+    assert list(tmp_path.iterdir()) == [path]
+    assert list(path.iterdir()) == []
