@@ -13,6 +13,9 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises InputError when the path cannot be written; nothing is left behind then.
     """
     try:
+        path = path.resolve()  # a link stays, and what it points to is replaced
+        if path.exists() and not path.is_file():
+            raise InputError(f"cannot write {path}: it is there and is not a regular file")
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
@@ -22,9 +25,11 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.write(data)
         temporary.chmod(0o644)
         temporary.replace(path)
-    except OSError as error:
+    except BaseException as error:
         temporary.unlink()
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        if isinstance(error, OSError):
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+        raise
 
 
 def check_writable(path: Path) -> None:

@@ -5,7 +5,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from capra.errors import PoisonError
+from capra.errors import PoisonError, ProgramError
 from capra.isa.chip import Chip
 from capra.isa.instruction import instruction
 from capra.isa.program import Program, Slot
@@ -70,7 +70,7 @@ def test_a_program_that_reads_what_nobody_fed_is_reported() -> None:
 
 def test_a_program_for_another_chip_is_refused() -> None:
     other = Chip(external_words=65, scratchpad_words=64)
-    with pytest.raises(ValueError, match=r"program add is for Chip"):
+    with pytest.raises(ProgramError, match=r"program add is for Chip"):
         SimulatedDevice(CHIP).execute(adder("add", chip=other), FEEDS)
 
 
@@ -133,3 +133,32 @@ def test_programs_that_died_leave_no_stale_binding(monkeypatch: pytest.MonkeyPat
         feeds = {"x": np.full((2, 3), shift), "w": W}
         expected = np.clip(shift + W, -127, 127).tolist()
         assert device.execute(adder("add", shift % 20), feeds).outputs["sum"].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        ({"x": X}, r"weight w has shape None, expected \(2, 3\)"),
+        ({"x": X[:1], "w": W}, r"input x has shape \(1, 3\), expected \(2, 3\)"),
+        ({"x": X.ravel(), "w": W}, r"input x has shape \(6,\), expected \(2, 3\)"),
+        ({"x": X + 2**31, "w": W}, "input x reaches .* expected 32-bit integers"),
+    ],
+)
+def test_feeds_that_do_not_fit_their_slots_are_refused(
+    feeds: dict[str, np.ndarray], message: str
+) -> None:
+    with pytest.raises(ProgramError, match=message):
+        SimulatedDevice(CHIP).execute(adder("add"), feeds)
+
+
+def test_an_output_that_nobody_wrote_is_reported_on_a_poisoned_device() -> None:
+    program = adder("add")
+    silent = Program("silent", CHIP, (instruction("HALT"),), program.external)
+    with pytest.raises(PoisonError, match="the host reads external word 40"):
+        SimulatedDevice(CHIP, poison=True).execute(silent, FEEDS)
+
+
+def test_a_program_bound_to_another_machine_is_refused() -> None:
+    bound = Machine(CHIP).bind(adder("add"))
+    with pytest.raises(ProgramError, match="is bound to another machine"):
+        Machine(CHIP).run(bound)

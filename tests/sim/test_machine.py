@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from capra.errors import PoisonError
+from capra.errors import PoisonError, ProgramError
 from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, instruction
 from capra.isa.program import Program
@@ -120,7 +120,9 @@ def test_a_bound_program_runs_again_on_new_words(
 def test_a_program_for_another_chip_is_refused() -> None:
     other = Chip(external_words=150, scratchpad_words=128, operand_depth=512)
     for use in (Machine(CHIP).bind, Machine(CHIP).run):
-        with pytest.raises(ValueError, match=r"program test is for Chip\(.*not for Chip\(.*"):
+        with pytest.raises(
+            ProgramError, match=r"program test is for Chip\(.*expected one for Chip\(.*"
+        ):
             use(program(chip=other))
 
 

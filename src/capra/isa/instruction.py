@@ -1,6 +1,7 @@
 """One instruction: a row of the table with its operands, checked when it is built."""
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -65,14 +66,13 @@ class Instruction:
 
     op: Op
     operands: tuple[int, ...]
-    _reads: tuple[Region, ...] = field(init=False, repr=False, compare=False)
-    _writes: tuple[Region, ...] = field(init=False, repr=False, compare=False)
+    _sources: tuple[Region, ...] = field(init=False, repr=False, compare=False)
+    _targets: tuple[Region, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         form = _FORMS[self.op.mnemonic]
-        regions = (make(self.operands) for make in form.reads)
-        object.__setattr__(self, "_reads", tuple(r for r in regions if r))
-        object.__setattr__(self, "_writes", tuple(make(self.operands) for make in form.writes))
+        object.__setattr__(self, "_sources", tuple(r(self.operands) for r in form.sources))
+        object.__setattr__(self, "_targets", tuple(r(self.operands) for r in form.targets))
 
     @property
     def mnemonic(self) -> str:
@@ -90,12 +90,21 @@ class Instruction:
         return _FORMS[self.op.mnemonic].cycles(*self.operands)
 
     def reads(self) -> tuple[Region, ...]:
-        """The regions whose words it reads."""
-        return self._reads
+        """The regions whose words it reads: its sources, and its destination if it updates that."""
+        flag = self.op.updates_if
+        return self._sources + self._targets if flag and self[flag] else self._sources
 
     def writes(self) -> tuple[Region, ...]:
         """The regions whose words it writes, every word of them."""
-        return self._writes
+        return self._targets
+
+    def conflicts(self) -> Iterator[tuple[Region, Region]]:
+        """(source, destination) pairs that share a word which is needed after it is written."""
+        in_place = self.op.overlap is Overlap.SAME
+        for target in self._targets:
+            for source in self._sources:
+                if target.overlaps(source) and not (in_place and target == source):
+                    yield source, target
 
     def __getitem__(self, name: str) -> int:
         return self.operands[self.op.index(name)]
@@ -116,7 +125,7 @@ def instruction(mnemonic: str, /, **fields: int) -> Instruction:
             f"unknown instruction {mnemonic!r}, expected one of {', '.join(BY_MNEMONIC)}"
         )
     try:
-        operands = tuple(fields[f.name] for f in op.fields)
+        operands = tuple(operator.index(fields[f.name]) for f in op.fields)
     except KeyError as missing:
         raise ProgramError(f"{mnemonic} lacks the field {missing.args[0]}") from None
     if len(fields) != len(op.fields):
@@ -156,21 +165,17 @@ def check_on_chip(inst: Instruction, chip: Chip) -> None:
             f"{inst}: k is {inst['k']}, expected at most the operand depth {chip.operand_depth}"
         )
     sizes = {Memory.SCRATCHPAD: chip.scratchpad_words, Memory.EXTERNAL: chip.external_words}
-    reads, writes = inst.reads(), inst.writes()
-    for region in (*reads, *writes):
+    for region in (*inst.reads(), *inst.writes()):
         if region.end > sizes[region.memory]:
             raise ProgramError(
                 f"{inst}: the last {region.memory} word is {region.end - 1}, expected at most "
                 f"{sizes[region.memory] - 1}"
             )
-    for target in writes:
-        for access, source in zip(inst.op.reads, reads, strict=False):
-            in_place = inst.op.overlap is Overlap.SAME and target == source
-            if not (access.update or in_place) and target.overlaps(source):
-                raise ProgramError(
-                    f"{inst}: the destination at {target.base} overlaps the source at "
-                    f"{source.base}, which is still needed"
-                )
+    for source, target in inst.conflicts():
+        raise ProgramError(
+            f"{inst}: the destination at {target.base} overlaps the source at {source.base}, "
+            "which is still needed"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,19 +184,17 @@ class _Form:
 
     cycles: Callable[..., int]
     limits: tuple[tuple[int, int], ...]
-    reads: tuple[Callable[[tuple[int, ...]], Region | None], ...]
-    writes: tuple[Callable[[tuple[int, ...]], Region | None], ...]
+    sources: tuple[Callable[[tuple[int, ...]], Region], ...]
+    targets: tuple[Callable[[tuple[int, ...]], Region], ...]
 
 
-def _region_maker(op: Op, access: Access) -> Callable[[tuple[int, ...]], Region | None]:
-    parts = (access.base, access.rows, access.cols, access.stride, access.when)
-    evaluate: Callable[..., tuple[int, int, int, int, int]]
+def _region_maker(op: Op, access: Access) -> Callable[[tuple[int, ...]], Region]:
+    parts = (access.base, access.rows, access.cols, access.stride)
+    evaluate: Callable[..., tuple[int, int, int, int]]
     evaluate = compile_expression(op.fields, f"({', '.join(parts)})")  # type: ignore[assignment]
 
-    def make(operands: tuple[int, ...]) -> Region | None:
-        base, rows, cols, stride, happens = evaluate(*operands)
-        if not happens:
-            return None
+    def make(operands: tuple[int, ...]) -> Region:
+        base, rows, cols, stride = evaluate(*operands)
         return Region(access.memory, base, rows, cols, stride if rows > 1 else cols)
 
     return make

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeVar
@@ -45,6 +46,11 @@ class Slot:
     def end(self) -> int:
         """One past its last word."""
         return self.address + self.words
+
+    @property
+    def region(self) -> Region:
+        """Its words."""
+        return Region(Memory.EXTERNAL, self.address, self.rows, self.cols, self.cols)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +99,9 @@ class Program:
                 f"program {self.name} has {size} instructions, expected at most {limit}, the "
                 "chip's program memory"
             )
-        words = max((slot.end for slot in self.external), default=0)
-        if words > self.chip.external_words:
-            raise CapacityError(
-                f"program {self.name} needs {words} words of external memory, expected at most "
-                f"{self.chip.external_words}"
-            )
+        if not size:
+            raise ProgramError(f"program {self.name} is empty, expected at least HALT")
+        self._check_map()
         for index, inst in enumerate(self.instructions):
             try:
                 check_on_chip(inst, self.chip)
@@ -109,8 +112,34 @@ class Program:
                     f"program {self.name}, instruction {index}: {inst} found, expected HALT as "
                     "the last instruction and nowhere else"
                 )
-        if not size:
-            raise ProgramError(f"program {self.name} is empty, expected at least HALT")
+
+    def _check_map(self) -> None:
+        """Slots share no word and no name, and every tensor's home is inside memory and code."""
+        words = max((slot.end for slot in self.external), default=0)
+        if words > self.chip.external_words:
+            raise CapacityError(
+                f"program {self.name} needs {words} words of external memory, expected at most "
+                f"{self.chip.external_words}"
+            )
+        for before, slot in pairwise(sorted(self.external, key=lambda slot: slot.address)):
+            if before.end > slot.address:
+                raise ProgramError(
+                    f"program {self.name}: {slot.name} at {slot.address} overlaps {before.name}, "
+                    f"which ends at {before.end}, expected slots that share no word"
+                )
+        for group in (self.slots("input", "weight"), self.slots("output")):
+            if len({slot.name for slot in group}) < len(group):
+                names = ", ".join(slot.name for slot in group)
+                raise ProgramError(
+                    f"program {self.name} has the slots {names}, expected each name once"
+                )
+        for home in self.tensors.values():
+            in_memory = home.base >= 0 and home.region.end <= self.chip.scratchpad_words
+            if not (in_memory and 0 <= home.ready <= home.until < len(self.instructions)):
+                raise ProgramError(
+                    f"program {self.name}: {home} is not within {self.chip.scratchpad_words} words "
+                    f"and {len(self.instructions)} instructions"
+                )
 
     @cached_property
     def counters(self) -> Counters:

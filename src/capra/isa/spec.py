@@ -76,10 +76,6 @@ class Access:
     rows: str = "1"
     cols: str = "1"
     stride: str = "0"
-    when: str = "1"
-    """The access happens only where this expression is not 0."""
-    update: bool = False
-    """A read of the destination itself, word by word before the write: never a conflict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +92,8 @@ class Op:
     fields: tuple[Field, ...]
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
+    updates_if: str | None = None
+    """A flag field: where it is set, each destination word is also read before it is written."""
     overlap: Overlap = Overlap.NEVER
 
     def index(self, name: str) -> int:
@@ -171,9 +169,9 @@ TABLE: Final[tuple[Op, ...]] = (
          _flag("t", "1: B is stored transposed, n rows of k"),
          _flag("acc", "1: add to D instead of replacing it")),
         (Access(Memory.SCRATCHPAD, "a", "m", "k", "sa"),
-         Access(Memory.SCRATCHPAD, "b", "n if t else k", "k if t else n", "sb"),
-         Access(Memory.SCRATCHPAD, "d", "m", "n", "sd", when="acc", update=True)),
+         Access(Memory.SCRATCHPAD, "b", "n if t else k", "k if t else n", "sb")),
         (Access(Memory.SCRATCHPAD, "d", "m", "n", "sd"),),
+        updates_if="acc",
     ),
     Op(
         "RQ", 4, Unit.VECTOR, "r*c + 2",
@@ -186,7 +184,7 @@ TABLE: Final[tuple[Op, ...]] = (
          _MULTIPLIER, _SHIFT, _flag("relu", "1: clamp below at 0")),
         (Access(Memory.SCRATCHPAD, "s", "r", "c", "ss"),),
         (Access(Memory.SCRATCHPAD, "d", "r", "c", "sd"),),
-        Overlap.SAME,
+        overlap=Overlap.SAME,
     ),
     Op(
         "VADD", 5, Unit.VECTOR, "2*n + 2",
@@ -196,7 +194,7 @@ TABLE: Final[tuple[Op, ...]] = (
          _scratchpad("b", "the second operand"), _count("n", 20, "number of words")),
         (Access(Memory.SCRATCHPAD, "a", cols="n"), Access(Memory.SCRATCHPAD, "b", cols="n")),
         (Access(Memory.SCRATCHPAD, "d", cols="n"),),
-        Overlap.SAME,
+        overlap=Overlap.SAME,
     ),
     Op(
         "SM", 6, Unit.VECTOR, "3*n + 47",

@@ -22,7 +22,7 @@ class Counters:
 
     @property
     def total(self) -> int:
-        """All cycles, in order of nothing: one instruction at a time."""
+        """All cycles."""
         return self.matrix + self.dma + self.vector + self.control
 
     def __add__(self, other: "Counters") -> "Counters":

@@ -5,14 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import numpy as np
+
+from capra.errors import ProgramError
 from capra.isa.chip import Chip
-from capra.isa.program import Program
+from capra.isa.program import Program, Slot
 from capra.isa.timing import Counters
 from capra.numerics import Int64Array, IntArray
 from capra.sim.machine import BoundProgram, Machine
 
 BOUND_INSTRUCTIONS: Final = 50_000
 """Bound programs are kept up to this many instructions in all (about 1 KiB each)."""
+
+_WORD: Final = np.iinfo(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +45,15 @@ class SimulatedDevice:
         self._bound_instructions = 0
 
     def execute(self, program: Program, feeds: Mapping[str, IntArray]) -> Execution:
-        """Write the feeds to their slots, run, and read the output slots."""
-        machine = self._machine
+        """Write the feeds to their slots, run, and read the output slots.
+
+        Raises ProgramError for a feed that is missing, of another shape, or beyond 32 bits.
+        """
         for slot in program.slots("input", "weight"):
-            machine.write_external(slot.address, feeds[slot.name])
-        counters = machine.run(self._bind(program))
+            self._machine.write_external(slot.address, _checked(program, slot, feeds))
+        counters = self._machine.run(self._bind(program))
         outputs = {
-            slot.name: machine.external[slot.address : slot.end]
-            .astype("int64")
-            .reshape(slot.rows, slot.cols)
+            slot.name: self._machine.read_external(slot.region).astype(np.int64)
             for slot in program.slots("output")
         }
         return Execution(outputs, counters)
@@ -63,3 +68,19 @@ class SimulatedDevice:
                 self._bound_instructions -= len(dropped.program.instructions)
         self._bound[id(program)] = bound
         return bound
+
+
+def _checked(program: Program, slot: Slot, feeds: Mapping[str, IntArray]) -> IntArray:
+    value = feeds.get(slot.name)
+    shape = None if value is None else value.shape
+    if value is None or shape != (slot.rows, slot.cols):
+        raise ProgramError(
+            f"program {program.name}: {slot.kind} {slot.name} has shape {shape}, expected "
+            f"{(slot.rows, slot.cols)}"
+        )
+    if value.min() < _WORD.min or value.max() > _WORD.max:
+        raise ProgramError(
+            f"program {program.name}: {slot.kind} {slot.name} reaches {value.min()} .. "
+            f"{value.max()}, expected 32-bit integers"
+        )
+    return value

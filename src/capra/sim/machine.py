@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from capra.errors import PoisonError
+from capra.errors import PoisonError, ProgramError
 from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, Region
 from capra.isa.program import Program
@@ -42,7 +42,8 @@ Trace = Callable[[TraceLine], None]
 class BoundProgram:
     """A program tied to the memories of one machine, ready to run many times."""
 
-    def __init__(self, program: Program, actions: list[Action]) -> None:
+    def __init__(self, machine: "Machine", program: Program, actions: list[Action]) -> None:
+        self.machine = machine
         self.program = program
         self.actions = actions
 
@@ -50,8 +51,9 @@ class BoundProgram:
 class Machine:
     """One chip with its memories. Words are int32; both memories start as zeros.
 
-    With `poison`, every word is marked as never written: reading one raises PoisonError. The host
-    writes external memory through `write_external`, which marks its words as written.
+    With `poison`, every word starts as never written, and reading one raises PoisonError. The host
+    writes external memory through `write_external`, which marks its words as written; those stay
+    so, while every run starts with a scratchpad that nobody wrote.
     """
 
     def __init__(self, chip: Chip, *, poison: bool = False) -> None:
@@ -83,12 +85,20 @@ class Machine:
         if self._written is not None:
             self._written[Memory.EXTERNAL][address : address + len(flat)] = True
 
+    def read_external(self, region: Region) -> Words:
+        """The host reads words. Raises PoisonError, on a poisoned machine, if nobody wrote one."""
+        if self._written is not None:
+            self._check_written("the host", region)
+        return region.of(self.external).copy()
+
     def bind(self, program: Program) -> BoundProgram:
         """Tie a program to this machine's memories; the result may be run any number of times."""
         if program.chip != self.chip:
-            raise ValueError(f"program {program.name} is for {program.chip}, not for {self.chip}")
-        memories = self._memories
-        return BoundProgram(program, [bind(inst, memories) for inst in program.instructions])
+            raise ProgramError(
+                f"program {program.name} is for {program.chip}, expected one for {self.chip}"
+            )
+        actions = [bind(inst, self._memories) for inst in program.instructions]
+        return BoundProgram(self, program, actions)
 
     def run(
         self,
@@ -103,6 +113,10 @@ class Machine:
         Raises PoisonError, on a poisoned machine, when an instruction reads a word nobody wrote.
         """
         bound = program if isinstance(program, BoundProgram) else self.bind(program)
+        if bound.machine is not self:
+            raise ProgramError(
+                f"program {bound.program.name} is bound to another machine, expected this one"
+            )
         if trace is None and after is None and self._written is None:
             for action in bound.actions:
                 action()
@@ -134,12 +148,13 @@ class Machine:
         if self._written is None:
             return
         for region in inst.reads():
-            written = region.of(self._written[region.memory])
-            if not written.all():
-                word = region.addresses()[~written.ravel()][0]
-                raise PoisonError(
-                    f"instruction {index} ({inst}) reads {region.memory} word {word}, which "
-                    "nobody wrote"
-                )
+            self._check_written(f"instruction {index} ({inst})", region)
         for region in inst.writes():
             region.of(self._written[region.memory])[...] = True
+
+    def _check_written(self, reader: str, region: Region) -> None:
+        assert self._written is not None
+        written = region.of(self._written[region.memory])
+        if not written.all():
+            word = region.addresses()[~written.ravel()][0]
+            raise PoisonError(f"{reader} reads {region.memory} word {word}, which nobody wrote")
