@@ -134,5 +134,5 @@ def test_ratio_out_of_reach_is_refused_at_the_node(x: float, y: float) -> None:
     graph.input("x", 1, 2)
     graph.input("y", 1, 2)
     graph.add("a", "x", "y")
-    with pytest.raises(RangeError, match=r"g, a: rescale factor is .*, expected 2\^-32 \.\. 2\^15"):
+    with pytest.raises(RangeError, match=r"g, a: rescale factor is 1e[+-]10, expected "):
         assign_scales(graph, Ranges({"x": x, "y": y, "a": y}))
