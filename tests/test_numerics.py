@@ -121,10 +121,7 @@ def test_rescale_for_just_below_a_power_of_two_rounds_up_to_it() -> None:
         math.nan,
         math.inf,
         -math.inf,
-        5e-324,
         1e300,
-        2.0**-33,
-        2.0**-32 * (1 - 2.0**-15),
         2.0**15,
         math.nextafter(2.0**15, 0.0),
         2.0**16,
@@ -133,6 +130,13 @@ def test_rescale_for_just_below_a_power_of_two_rounds_up_to_it() -> None:
 def test_rescale_for_refuses_what_no_multiplier_can_express(factor: float) -> None:
     with pytest.raises(RangeError, match=r"rescale factor is .*, expected"):
         rescale_for(factor)
+
+
+@pytest.mark.parametrize("factor", [5e-324, 2.0**-33, 2.0**-32 * (1 - 2.0**-15)])
+def test_a_factor_too_small_for_32_bits_makes_every_value_zero(factor: float) -> None:
+    tiny = rescale_for(factor)
+    extremes = np.array([-(2**31), -1, 0, 1, 2**31 - 1])
+    assert requantize(extremes, tiny.multiplier, tiny.shift).tolist() == [0] * 5
 
 
 def test_exactly_one_is_the_identity() -> None:

@@ -345,7 +345,8 @@ def train(
             seed=seed, steps=STEPS if steps is None else steps,
             progress=lambda _step, total, _loss: advance(total),
         )  # fmt: skip
-    save_checkpoint(model_from(trained.config, trained.tensors), output, trained.notes)
+    header = {**trained.config, "ranges": trained.ranges}
+    save_checkpoint(model_from(header, trained.tensors), output, trained.config)
     _say(f"wrote {output}")
 
 

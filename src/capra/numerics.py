@@ -83,7 +83,8 @@ class Rescale:
 def rescale_for(factor: float) -> Rescale:
     """The Rescale closest to a positive real `factor`: relative error at most 2^-16.
 
-    Raises RangeError when the factor is not finite, below 2^-32, or not below 2^15.
+    A factor below 2^-32 turns every 32-bit value into 0, as multiplication by 0 does. Raises
+    RangeError when the factor is not a finite number above 0, or not below 2^15.
     """
     if not (math.isfinite(factor) and factor > 0):
         raise RangeError(f"rescale factor is {factor}, expected a finite number above 0")
@@ -93,10 +94,12 @@ def rescale_for(factor: float) -> Rescale:
     if multiplier == 1 << MULTIPLIER_BITS:  # rounded up to the next power of two
         multiplier >>= 1
         shift -= 1
-    if not 1 <= shift <= MAX_SHIFT:
+    if shift > MAX_SHIFT:
+        return Rescale(0, MAX_SHIFT)
+    if shift < 1:
         raise RangeError(
-            f"rescale factor is {factor:.3g}, expected at least 2^-32 and below 2^15: the tensors' "
-            "ranges are too far apart"
+            f"rescale factor is {factor:.3g}, expected below 2^15: the ranges of the tensors are "
+            "too far apart"
         )
     return Rescale(multiplier, shift)
 

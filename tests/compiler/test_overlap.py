@@ -34,6 +34,7 @@ def with_home(
     name: str,
     *,
     base: int | None = None,
+    first: int | None = None,
     ready: int | None = None,
     until: int | None = None,
 ) -> Program:
@@ -42,6 +43,7 @@ def with_home(
     claim = replace(
         old,
         base=old.base if base is None else base,
+        first=old.first if first is None else first,
         ready=old.ready if ready is None else ready,
         until=old.until if until is None else until,
     )
@@ -79,7 +81,7 @@ def test_tensor_that_should_have_lived_longer_is_found(program: Program) -> None
 
 def test_tensor_that_is_called_ready_too_early_is_found(program: Program) -> None:
     with pytest.raises(AssertionError, match=r"g: p, .* is overwritten by instruction 3"):
-        check_overlaps(with_home(program, "p", ready=2))
+        check_overlaps(with_home(program, "p", first=2, ready=2))
 
 
 @pytest.mark.parametrize(("index", "words"), [(0, r"0 \.\. 3"), (1, r"4 \.\. 11")])
@@ -103,3 +105,23 @@ def test_read_past_the_end_of_a_tensor_is_found(program: Program) -> None:
 def test_tensor_that_nobody_wrote_is_found(program: Program) -> None:
     with pytest.raises(AssertionError, match="g: x, "):
         check_overlaps(with_home(program, "x", base=1000))
+
+
+def test_stale_words_of_another_tensor_are_found() -> None:
+    graph = Graph("g")
+    graph.input("a", 1, 8)
+    graph.softmax("s", "a")
+    graph.output("s")
+    graph.input("b", 1, 8)
+    graph.argmax("t", "b")
+    graph.output("t")
+    program = compile_graph(graph, Ranges(dict.fromkeys(graph.nodes, 1.0)), Chip())
+    (load,) = (i for i, inst in enumerate(program.instructions) if i and inst.mnemonic == "LD")
+    home = program.tensors["b"]
+    assert home.base == program.tensors["a"].base  # b takes the place of a, which is dead
+    # The load of b becomes a store that harms nothing: b's reader would read stale words.
+    slot = program.slots("output")[0]
+    code = list(program.instructions)
+    code[load] = instruction("ST", d=slot.address, s=home.base, n=8)
+    with pytest.raises(AssertionError, match="g: b, .* holds a word that instruction 2 wrote"):
+        check_overlaps(replace(program, instructions=tuple(code)))

@@ -47,8 +47,8 @@ def test_views_are_printed_as_rectangles_of_buffers() -> None:
     assert TEXTS["views"] == (
         "x: x[0: 1x4 stride 4]\n"
         "w: w[0: 2x4 stride 4]\n"
-        "r: r[0: 1x2 stride 2]\n"
         "p: r[0: 1x2 stride 2]\n"
+        "r: r[0: 1x2 stride 2]\n"
         "s: s[0: 1x2 stride 2]\n"
         "v: x[2: 1x2 stride 4]\n"
         "a: a[0: 1x2 stride 2]\n"

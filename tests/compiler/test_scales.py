@@ -128,11 +128,11 @@ def test_missing_range_is_refused_by_name_and_tag() -> None:
         assign_scales(graph, Ranges({"x": 1.0}))
 
 
-@pytest.mark.parametrize(("x", "y"), [(1e-10, 1.0), (1e10, 1.0)])
+@pytest.mark.parametrize(("x", "y"), [(1e10, 1.0), (32768.0, 1.0)])
 def test_ratio_out_of_reach_is_refused_at_the_node(x: float, y: float) -> None:
     graph = Graph("g")
     graph.input("x", 1, 2)
     graph.input("y", 1, 2)
     graph.add("a", "x", "y")
-    with pytest.raises(RangeError, match=r"g, a: rescale factor is 1e[+-]10, expected "):
+    with pytest.raises(RangeError, match=r"g, a: rescale factor is .*, expected below"):
         assign_scales(graph, Ranges({"x": x, "y": y, "a": y}))

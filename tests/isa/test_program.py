@@ -33,8 +33,8 @@ SLOTS = (
     Slot("y", "output", 88, 3, 4, None),
 )
 HOMES = {
-    "x": TensorHome("x", 0, 3, 4, 4, 0.125, 0, 4),
-    "%t": TensorHome("%t", 32, 1, 12, 12, None, 1, 2),
+    "x": TensorHome("x", 0, 3, 4, 4, 0.125, 0, 0, 4),
+    "%t": TensorHome("%t", 32, 1, 12, 12, None, 1, 1, 2),
 }
 PROGRAM = Program("softmax", CHIP, CODE, SLOTS, HOMES)
 
@@ -63,7 +63,7 @@ def test_slots_are_chosen_by_kind_in_the_order_of_the_map() -> None:
 
 
 def test_a_home_knows_its_words() -> None:
-    region = TensorHome("v", 5, 2, 3, 8, None, 0, 0).region
+    region = TensorHome("v", 5, 2, 3, 8, None, 0, 0, 0).region
     assert region.memory is Memory.SCRATCHPAD
     assert region.addresses().tolist() == [5, 6, 7, 13, 14, 15]
 
@@ -293,7 +293,7 @@ def test_missing_and_unknown_keys_are_refused(file: Path) -> None:
         del entry[key]
 
     original = file.read_bytes()
-    assert refused(file, remove) == 4 + 4 + 3 * 6 + 2 * 8
+    assert refused(file, remove) == 4 + 4 + 3 * 6 + 2 * 9
     file.write_bytes(original)
 
     def add(entry: dict[str, Any], _: str) -> None:
@@ -304,7 +304,7 @@ def test_missing_and_unknown_keys_are_refused(file: Path) -> None:
 
 WHOLE = {
     "external_words", "scratchpad_words", "operand_depth", "program_entries",
-    "address", "base", "rows", "cols", "stride", "ready", "until",
+    "address", "base", "rows", "cols", "stride", "first", "ready", "until",
 }  # fmt: skip
 
 
@@ -315,7 +315,7 @@ def test_counts_and_addresses_that_are_no_whole_numbers_are_refused(
     def damage(entry: dict[str, Any], key: str) -> None:
         entry[key] = value
 
-    assert refused(file, damage, WHOLE.__contains__) == 4 + 3 * 3 + 2 * 6
+    assert refused(file, damage, WHOLE.__contains__) == 4 + 3 * 3 + 2 * 7
 
 
 @pytest.mark.parametrize("value", ["", "1", [], {}, True, -1.0, 0, float("nan"), float("inf")])

@@ -2,8 +2,9 @@
 
 It shares no code with the allocator. It replays the memory traffic of the finished instructions
 and keeps, for every scratchpad word, the instruction that wrote it last. A tensor is intact when,
-at the end of its life, none of its words was written after the tensor was ready; and no
-instruction may read a word that nobody wrote.
+at the end of its life, each of its words was last written by one of its own instructions: none
+before its first (a stale word) and none after its last (an overwritten one). And no instruction
+may read a word that nobody wrote.
 """
 
 from collections import defaultdict
@@ -37,9 +38,13 @@ def check_overlaps(program: Program) -> None:
                 region.of(last_write)[...] = index
         for home in ends[index]:
             written = home.region.of(last_write)
-            culprit = written.max()
-            assert culprit <= home.ready and written.min() > _NEVER, (
+            oldest, newest = int(written.min()), int(written.max())
+            assert oldest >= home.first, (
+                f"{program.name}: {home.name}, written by instructions {home.first} .. "
+                f"{home.ready}, holds a word that instruction {oldest} wrote"
+            )
+            assert newest <= home.ready, (
                 f"{program.name}: {home.name}, whole after instruction {home.ready} and needed "
-                f"until {home.until}, is overwritten by instruction {culprit} "
-                f"({program.instructions[culprit]})"
+                f"until {home.until}, is overwritten by instruction {newest} "
+                f"({program.instructions[newest]})"
             )

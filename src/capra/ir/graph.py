@@ -246,7 +246,7 @@ class Graph:
         if name in self._nodes:
             raise GraphError(f"{self.name}: a node named {name!r} exists, expected a new name")
         for axis, size in (("rows", rows), ("columns", cols)):
-            if not 1 <= size <= MAX_DIMENSION:
+            if not (isinstance(size, int) and 1 <= size <= MAX_DIMENSION):
                 raise GraphError(f"{name}: {size} {axis}, expected 1 .. {MAX_DIMENSION}")
         tag = name if tag is None else _checked_name("tag", tag)
         self._nodes[name] = Node(name, kind, inputs, rows, cols, tag, scale, transpose_b, start)
@@ -283,7 +283,8 @@ class Graph:
         node = self._operand(name, x)
         by_rows = kind is Kind.SLICE_ROWS
         size, axis = (node.rows, "rows") if by_rows else (node.cols, "columns")
-        if start < 0 or count < 1 or start + count > size:
+        whole = isinstance(start, int) and isinstance(count, int)
+        if not whole or start < 0 or count < 1 or start + count > size:
             raise GraphError(
                 f"{name}: {axis} {start} .. {start + count - 1} ({count} of them) of "
                 f"{self._describe(node)}, expected a start of at least 0, at least one, and an "

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from capra.ir.reference import evaluate_float
 from capra.numerics import FloatArray
 
 _MANTISSA_BITS = 16
+
+MAX_RANGE: Final = 1e30
+"""Larger magnitudes are a model that went wrong, and their products would leave float64."""
 
 
 def round_range(value: float) -> float:
@@ -63,8 +67,10 @@ def record_ranges(graph: Graph, samples: Iterable[Mapping[str, FloatArray]]) -> 
             if node.is_index or not graph.is_materialized(name):
                 continue
             magnitude = float(np.abs(value).max())
-            if not math.isfinite(magnitude):
-                raise RangeError(f"{name} reaches {magnitude} in float, expected finite values")
+            if not magnitude <= MAX_RANGE:
+                raise RangeError(
+                    f"{name} reaches {magnitude} in float, expected at most {MAX_RANGE:.0e}"
+                )
             if node.kind is Kind.SOFTMAX:
                 magnitude = min(magnitude, 1.0)
             largest[node.tag] = max(magnitude, largest.get(node.tag, 0.0))

@@ -86,8 +86,7 @@ def _parse_node(graph: Graph, words: list[str]) -> None:
         if kind is Kind.SCORES:
             graph.scores(name, a, b, scale=scale, tag=tag)
         else:
-            transpose = bool(keys.whole("transpose_b", 0))
-            graph.matmul(name, a, b, transpose_b=transpose, scale=scale, tag=tag)
+            graph.matmul(name, a, b, transpose_b=keys.flag("transpose_b"), scale=scale, tag=tag)
     elif kind in SLICES:
         (x,) = _exactly(operands, 1)
         cut = graph.slice_rows if kind is Kind.SLICE_ROWS else graph.slice_cols
@@ -139,6 +138,12 @@ class _Keys:
         if text is None or not re.fullmatch(r"-?[0-9]{1,9}", text):
             raise GraphError(f"{key} is {text!r}, expected a whole number")
         return int(text)
+
+    def flag(self, key: str) -> bool:
+        value = self.whole(key, 0)
+        if value not in (0, 1):
+            raise GraphError(f"{key} is {value}, expected 0 or 1")
+        return bool(value)
 
     def real(self, key: str, default: float) -> float:
         text = self.take(key)

@@ -66,8 +66,10 @@ class TensorHome:
     cols: int
     stride: int
     scale: float | None
+    first: int
+    """Index of the first instruction that writes a word of it, or of what it is a view of."""
     ready: int
-    """Index of the instruction that writes its last word."""
+    """Index of the last such instruction."""
     until: int
     """Index of the last instruction after which all of its words are still there."""
 
@@ -135,7 +137,9 @@ class Program:
                 )
         for home in self.tensors.values():
             in_memory = home.base >= 0 and home.region.end <= self.chip.scratchpad_words
-            if not (in_memory and 0 <= home.ready <= home.until < len(self.instructions)):
+            if not (
+                in_memory and 0 <= home.first <= home.ready <= home.until < len(self.instructions)
+            ):
                 raise ProgramError(
                     f"program {self.name}: {home} is not within {self.chip.scratchpad_words} words "
                     f"and {len(self.instructions)} instructions"

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from capra.errors import InputError
 from capra.lm.corpus import Corpus, load_corpus
 
 if TYPE_CHECKING:
@@ -105,11 +106,16 @@ def train(
     after every step with the number of steps done, of all steps, and the mean training loss of late
     in bits per character. Sets torch's global seed and its number of threads, to 1: two wait for
     each other at every product, which on a busy machine takes longer than one alone. Raises
-    ModuleNotFoundError when torch is not installed, ValueError when steps is below 1.
+    InputError when torch is not installed, ValueError when steps is below 1.
     """
     if steps < 1:
         raise ValueError(f"steps is {steps}, expected at least 1")
-    import torch
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise InputError(
+            "torch is not installed, expected the extra: pip install capra[train]"
+        ) from None
 
     torch.set_num_threads(1)
     torch.manual_seed(seed)

@@ -137,32 +137,36 @@ def _homes(
     last_instruction: Sequence[int],
 ) -> dict[str, TensorHome]:
     """Where and when each tensor lives; temporaries too, under names that start with '%'."""
-    ready: dict[str, int] = {}
-    temporaries: dict[str, int] = {}
-    for index, op in enumerate(ops):
+    written: dict[str, tuple[int, int]] = {}  # by tensor or temporary: its first and last writer
+    start = 0
+    for op, end in zip(ops, last_instruction, strict=True):
         for place in writes(op):
-            ready[op.tensor] = last_instruction[index]
-            if place.buffer.startswith("%"):
-                temporaries[place.buffer] = last_instruction[index]
+            name = place.buffer if _is_temporary(place.buffer) else op.tensor
+            first, _ = written.get(name, (start, end))
+            written[name] = (first, end)
+        start = end + 1
 
     homes: dict[str, TensorHome] = {}
-    for node in graph:
-        name, place = node.name, places[node.name]
-        if node.kind in SLICES | CONCATS:
-            if not all(part in homes for part in node.inputs):
-                continue  # a view that nothing reads, of a source that is never loaded
-            ready[name] = max(homes[part].ready for part in node.inputs)
-        if name not in ready:
-            continue  # a leaf that nothing reads, or a product fused into its relu
+
+    def add(name: str, place: Place, scale: float | None) -> None:
         buffer = buffers[place.buffer]
         homes[name] = TensorHome(
-            name, buffer.base + place.offset, place.rows, place.cols, place.stride,
-            scales.scale.get(name), ready[name], last_instruction[buffer.last],
+            name, buffer.base + place.offset, place.rows, place.cols, place.stride, scale,
+            *written[name], last_instruction[buffer.last],
         )  # fmt: skip
-    for name, done in temporaries.items():
-        buffer = buffers[name]
-        homes[name] = TensorHome(
-            name, buffer.base, 1, buffer.words, buffer.words, None, done,
-            last_instruction[buffer.last],
-        )  # fmt: skip
+
+    for node in graph:
+        if node.kind in SLICES | CONCATS and all(part in homes for part in node.inputs):
+            parts = [written[part] for part in node.inputs]
+            written[node.name] = min(p[0] for p in parts), max(p[1] for p in parts)
+        # Else nothing writes it: a leaf that nothing reads, or a product fused into its relu.
+        if node.name in written:
+            add(node.name, places[node.name], scales.scale.get(node.name))
+    for name in filter(_is_temporary, written):
+        words = buffers[name].words
+        add(name, Place(name, 0, 1, words, words), None)
     return homes
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith("%")

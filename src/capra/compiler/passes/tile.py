@@ -66,13 +66,14 @@ class _Tiler:
 
     def _load(self, name: str) -> Iterator[Op]:
         """Load the inputs and weights that a tensor is a view of, unless they are there."""
-        node = self._graph[name]
-        if node.kind in SLICES | CONCATS:
-            for source in node.inputs:
-                yield from self._load(source)
-        elif node.kind in LEAVES and name not in self._loaded:
-            self._loaded.add(name)
-            yield Load(name, self._places[name])
+        sources = [name]
+        while sources:
+            node = self._graph[sources.pop()]
+            if node.kind in SLICES | CONCATS:
+                sources += reversed(node.inputs)
+            elif node.kind in LEAVES and node.name not in self._loaded:
+                self._loaded.add(node.name)
+                yield Load(node.name, self._places[node.name])
 
     def _compute(self, node: Node) -> Iterator[Op]:
         name, dst = node.name, self._places[node.name]

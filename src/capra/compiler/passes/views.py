@@ -7,7 +7,7 @@ concatenation lies inside the concatenation's buffer; a slice lies inside its so
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from capra.ir.graph import SLICES, Graph, Kind
+from capra.ir.graph import SLICES, Graph, Kind, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +40,29 @@ class Place:
 
 
 def place_tensors(graph: Graph) -> Mapping[str, Place]:
-    """The place of every materialized tensor; a fused product has its relu's place."""
+    """The place of every tensor, in graph order; a fused product has its relu's place."""
     places: dict[str, Place] = {}
-
-    def place(name: str) -> Place:
-        if name not in places:
-            places[name] = _find(name)
-        return places[name]
-
-    def _find(name: str) -> Place:
-        node = graph[name]
-        relu, concat = graph.fused_relu(name), graph.concat_of(name)
-        if relu is not None:
-            return place(relu)
-        if concat is not None:
-            before = graph[concat].inputs[: graph[concat].inputs.index(name)]
-            if graph[concat].kind is Kind.CONCAT_ROWS:
-                row, col = sum(graph[part].rows for part in before), 0
-            else:
-                row, col = 0, sum(graph[part].cols for part in before)
-            return place(concat).part(row, col, node.rows, node.cols)
-        if node.kind in SLICES:
-            row, col = (node.start, 0) if node.kind is Kind.SLICE_ROWS else (0, node.start)
-            return place(node.inputs[0]).part(row, col, node.rows, node.cols)
-        return Place(name, 0, node.rows, node.cols, node.cols)
-
+    # What a tensor is written into comes later in the graph, what a slice is cut from comes before.
+    for node in reversed(list(graph)):
+        if node.kind not in SLICES:
+            places[node.name] = _own_place(graph, node, places)
     for node in graph:
-        place(node.name)
-    return places
+        if node.kind is Kind.SLICE_ROWS:
+            places[node.name] = places[node.inputs[0]].part(node.start, 0, node.rows, node.cols)
+        elif node.kind is Kind.SLICE_COLS:
+            places[node.name] = places[node.inputs[0]].part(0, node.start, node.rows, node.cols)
+    return {node.name: places[node.name] for node in graph}
+
+
+def _own_place(graph: Graph, node: Node, later: Mapping[str, Place]) -> Place:
+    """Inside the relu or the concatenation that the tensor is written into, or a new buffer."""
+    relu, concat = graph.fused_relu(node.name), graph.concat_of(node.name)
+    if relu is not None:
+        return later[relu]
+    if concat is None:
+        return Place(node.name, 0, node.rows, node.cols, node.cols)
+    parts = graph[concat].inputs
+    before = [graph[part] for part in parts[: parts.index(node.name)]]
+    if graph[concat].kind is Kind.CONCAT_ROWS:
+        return later[concat].part(sum(part.rows for part in before), 0, node.rows, node.cols)
+    return later[concat].part(0, sum(part.cols for part in before), node.rows, node.cols)
