@@ -94,7 +94,9 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (CapraError, TyperException) as error:
         text = error.format_message() if isinstance(error, TyperException) else str(error)
-        print("error:", " ".join(text.splitlines()), file=sys.stderr)
+        line = " ".join(text.splitlines())
+        shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+        print("error:", "".join(shown), file=sys.stderr)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
@@ -176,6 +178,7 @@ def decode(
     make_proposer = _draft(draft, language_model, draft_noise, draft_seed)
     detokenize = _detokenizer(language_model)
     target = ChipTarget(language_model)
+    target.check_fit(len(tokens), max_new_tokens, num_speculative_tokens)
 
     def stream(label: str) -> Callable[[Sequence[int]], None]:
         return (lambda _fresh: None) if as_json else _Stream(label, tokens, detokenize)

@@ -123,5 +123,5 @@ def test_stale_words_of_another_tensor_are_found() -> None:
     slot = program.slots("output")[0]
     code = list(program.instructions)
     code[load] = instruction("ST", d=slot.address, s=home.base, n=8)
-    with pytest.raises(AssertionError, match="g: b, .* holds a word that instruction 2 wrote"):
+    with pytest.raises(AssertionError, match=r"g: b, .* holds a word that instruction 2 wrote"):
         check_overlaps(replace(program, instructions=tuple(code)))

@@ -136,3 +136,13 @@ def test_ratio_out_of_reach_is_refused_at_the_node(x: float, y: float) -> None:
     graph.add("a", "x", "y")
     with pytest.raises(RangeError, match=r"g, a: rescale factor is .*, expected below"):
         assign_scales(graph, Ranges({"x": x, "y": y, "a": y}))
+
+
+def test_a_range_next_to_zero_counts_as_zero() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.weight("w", 2, 2)
+    graph.matmul("p", "x", "w")
+    graph.output("p")
+    scales = assign_scales(graph, Ranges({"x": 1.0, "w": 1.0, "p": 5e-324}))
+    assert scales.scale["p"] == 1 / 127

@@ -26,9 +26,7 @@ def commands_of(page: Path) -> list[str]:
     return [line for line in console_lines(page) if not line.startswith(SET_UP + MINUTES)]
 
 
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if commands_of(p)], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [p for p in PAGES if commands_of(p)], ids=lambda page: page.name)
 def test_commands_run(page: Path, tmp_path: Path) -> None:
     for line in commands_of(page):
         expected = re.search(r"# exit code (\d)", line)

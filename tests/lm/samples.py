@@ -6,6 +6,7 @@ weights are large, so that a wrong mask or a stale cache row changes its text.
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -67,7 +68,7 @@ def pydoc_model() -> LanguageModel:
     return load_model("pydoc")
 
 
-MODELS = {
+MODELS: dict[str, Callable[[], LanguageModel]] = {
     "text": text_model,
     "sharp": sharp_model,
     "random": lambda: tiny("random", 1),

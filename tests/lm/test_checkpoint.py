@@ -84,7 +84,7 @@ def test_a_model_without_characters_cannot_be_saved(tmp_path: Path) -> None:
 
 
 def test_an_unwritable_path_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot write .*/missing/file"):
+    with pytest.raises(InputError, match=r"cannot write .*/missing/file"):
         save_checkpoint(text_model(), tmp_path / "missing" / "file", {})
 
 
@@ -161,9 +161,9 @@ def _with(header: dict[str, Any], **changes: Any) -> dict[str, Any]:
         ({"ranges": [1.0]}, "expected an object of numbers"),
         ({"ranges": {"x": "1"}}, "expected an object of numbers"),
         ({"ranges": {"x": True}}, "expected an object of numbers"),
-        ({"ranges": {"x": float("nan")}}, "range of x is nan, expected a finite number"),
-        ({"ranges": {"x": float("inf")}}, "range of x is inf, expected a finite number"),
-        ({"ranges": {"x": -1}}, "range of x is -1.0, expected a finite number from 0"),
+        ({"ranges": {"x": float("nan")}}, "range of x is nan, expected 0 .. 1e\\+30"),
+        ({"ranges": {"x": float("inf")}}, "range of x is inf, expected 0 .. 1e\\+30"),
+        ({"ranges": {"x": -1}}, "range of x is -1.0, expected 0 .. 1e\\+30"),
         ({"ranges": {"x": 10**400}}, "model sample: .*too large"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_bad_header_is_refused(
 def test_every_key_is_needed(key: str, saved: Path, tmp_path: Path) -> None:
     header, tensors = _parts(saved)
     del header[key]
-    with pytest.raises(CheckpointError, match="model sample has .*expected"):
+    with pytest.raises(CheckpointError, match=r"model sample has .*expected"):
         load_checkpoint(_write(tmp_path / "bad", header, tensors))
 
 

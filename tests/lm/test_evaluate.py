@@ -3,6 +3,7 @@
 import math
 import os
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from tests.lm.samples import CHARACTERS, CONTEXT, pydoc_model, text_model, tiny
@@ -10,10 +11,14 @@ from tests.lm.samples import CHARACTERS, CONTEXT, pydoc_model, text_model, tiny
 from capra.errors import InputError
 from capra.lm.corpus import load_corpus
 from capra.lm.evaluate import evaluate
+from capra.lm.model import LanguageModel
 from capra.lm.reference import FloatStepper
 
 MOST_BITS = 2.6
 MOST_OVER_FLOAT = 1.05
+SAMPLING_ERROR = 0.03
+"""Of the ratio, on two hundred characters."""
+
 FULL = os.environ.get("CAPRA_FULL") == "1"
 
 
@@ -27,7 +32,7 @@ def test_bits_are_the_mean_of_minus_log2_of_the_next_characters_probability() ->
     for start in (0, windows // 2 * CONTEXT):
         tokens = [CHARACTERS.index(c) for c in text[start : start + CONTEXT]]
         stepper = FloatStepper(text_model())
-        for token, following in zip(tokens, tokens[1:], strict=False):
+        for token, following in pairwise(tokens):
             weights = [math.exp(logit) for logit in stepper.step(token)]
             total -= math.log2(weights[following] / sum(weights))
     result = evaluate(text_model(), 2)
@@ -67,8 +72,14 @@ def test_a_model_without_characters_is_refused() -> None:
 
 
 def test_the_packaged_model_keeps_its_promise() -> None:
-    """On two windows, or with CAPRA_FULL=1 on all of the held-out text."""
-    result = evaluate(pydoc_model(), None if FULL else 2)
+    """On a few short windows, or with CAPRA_FULL=1 on all of the held-out text."""
+    result = evaluate(pydoc_model()) if FULL else evaluate(_shortened(pydoc_model(), 40), 5)
     assert result.skipped == 0
     assert result.chip_bits <= MOST_BITS
-    assert result.ratio <= MOST_OVER_FLOAT
+    assert result.ratio <= MOST_OVER_FLOAT + (0 if FULL else SAMPLING_ERROR)
+
+
+def _shortened(model: LanguageModel, context: int) -> LanguageModel:
+    """The same model with fewer positions, whose windows are quick to compile."""
+    weights = {**model.weights, "positions": model.weights["positions"][:context]}
+    return replace(model, config=replace(model.config, context=context), weights=weights)

@@ -39,19 +39,19 @@ def test_a_path_names_a_checkpoint(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "Random", "no/such/file", "/", "a" * 5000, "\0"])
 def test_any_other_name_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="model is .*expected structured, random, pydoc or an"):
+    with pytest.raises(InputError, match=r"model is .*expected structured, random, pydoc or an"):
         load_model(name)
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(CheckpointError, match="notes.txt cannot be read"):
+    with pytest.raises(CheckpointError, match=r"notes.txt cannot be read"):
         load_model(str(tmp_path / "notes.txt"))
 
 
 @pytest.mark.parametrize("noise", [-1.0, float("nan"), float("inf"), 1e308])
 def test_noise_must_be_a_sensible_number(noise: float) -> None:
-    with pytest.raises(InputError, match="draft noise is .*expected a number of 0"):
+    with pytest.raises(InputError, match=r"draft noise is .*expected a number of 0"):
         load_bigram(tiny("structured", 1), noise)
 
 
@@ -80,7 +80,7 @@ def test_a_draft_may_come_from_another_checkpoint(tmp_path: Path) -> None:
 def test_a_draft_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
     model = text_model()
     path = _save(replace(model, characters=CHARACTERS[::-1]), tmp_path / "draft")
-    with pytest.raises(InputError, match="'lkjihgfedcba'.*expected the target's 12 .*'abcdefgh"):
+    with pytest.raises(InputError, match=r"'lkjihgfedcba'.*expected the target's 12 .*'abcdefgh"):
         load_bigram_from(path, model, 0.0, 1)
-    with pytest.raises(InputError, match="vocabulary of 12 tokens .*expected the target's 16"):
+    with pytest.raises(InputError, match=r"vocabulary of 12 tokens .*expected the target's 16"):
         load_bigram_from(path, tiny("random", 1), 0.0, 1)

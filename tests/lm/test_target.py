@@ -9,6 +9,7 @@ import pytest
 from tests.lm.samples import MODELS, chip_target, random_tokens, text_model, tiny
 
 from capra.errors import CapacityError
+from capra.isa.chip import Chip
 from capra.isa.program import Program
 from capra.lm import target as target_module
 from capra.lm.graphs import cache_names
@@ -22,6 +23,7 @@ from capra.lm.target import (
     InterpretedTarget,
     ProgramRun,
 )
+from capra.lm.tiny import random_model
 from capra.numerics import FloatArray, IntArray
 from capra.sim.device import Execution, SimulatedDevice
 
@@ -255,3 +257,13 @@ def test_a_model_that_does_not_fit_says_so() -> None:
     small = replace(model, config=replace(model.config, chip=chip))
     with pytest.raises(CapacityError, match=r"external memory.*expected at most 2000"):
         ChipTarget(small).session().forward([0])
+
+
+def test_what_will_not_fit_is_known_before_anything_runs() -> None:
+    model = random_model(1, Chip(external_words=2480))
+    target = ChipTarget(model)
+    target.check_fit(1, 0, 0)
+    with pytest.raises(CapacityError, match="step_c5: external memory"):
+        target.check_fit(1, 6, 0)
+    with pytest.raises(CapacityError, match="verify_m3_c0: external memory"):
+        target.check_fit(1, 1, 2)

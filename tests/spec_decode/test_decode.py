@@ -313,7 +313,7 @@ def test_the_stream_is_the_result_and_never_a_token_more(
         proposer=ScriptedProposer(WHOLE, VOCAB, list(script)), num_speculative_tokens=k,
         on_tokens=lambda fresh: parts.append(list(fresh)),
     )  # fmt: skip
-    assert sum(parts, []) == list(run.tokens)
+    assert [token for part in parts for token in part] == list(run.tokens)
     assert all(parts) and len(parts) == len(run.blocks)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from capra.isa.timing import Counters
-from capra.lm.target import Forward, ProgramRun
+from capra.lm.target import Forward, ProgramRun, Role
 from capra.spec_decode.proposers import Proposal
 
 VOCAB = 5
@@ -50,7 +50,7 @@ class ToySession:
         start = self.length
         self._append(tokens)
         choices = tuple(choice(self.text[: start + row + 1]) for row in range(len(tokens)))
-        role = "step" if len(tokens) == 1 else "verify"
+        role: Role = "step" if len(tokens) == 1 else "verify"
         run = ProgramRun(role, len(tokens), start, Counters(matrix=100, control=len(tokens)))
         return Forward(choices, np.eye(VOCAB)[list(choices)], (run,))
 

@@ -6,7 +6,7 @@ from tests.lm.samples import MODELS, chip_target, random_tokens, sharp_model
 
 from capra.lm.reference import FloatStepper, block_logits
 from capra.lm.target import ChipTarget, InterpretedTarget, Role
-from capra.numerics import FloatArray, Int64Array
+from capra.numerics import FloatArray
 from capra.sim.device import Execution
 
 CACHE = [3, 8, 1, 12]
@@ -78,13 +78,9 @@ def test_int8_stays_near_float(name: str) -> None:
         scale = scales[tensor]
         assert scale is not None
         tolerance = LOGITS_TOLERANCE if tensor == "logits" else TENSOR_TOLERANCE
-        for row, exact in zip(_real(outputs[tensor], scale), expected, strict=True):
+        for row, exact in zip(outputs[tensor] * scale, expected, strict=True):
             error = np.linalg.norm(row - exact) / np.linalg.norm(exact)
             assert error < tolerance, (model.config.name, tensor, error)
-
-
-def _real(integers: Int64Array, scale: float) -> FloatArray:
-    return integers * scale
 
 
 def _float_outputs(name: str) -> dict[str, FloatArray]:

@@ -73,7 +73,7 @@ def _speculate(
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("draft", DRAFTS)
-@pytest.mark.parametrize("k", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("k", [1, 3, 4, 7])
 def test_no_draft_changes_the_text(name: str, draft: str, k: int) -> None:
     run, plain = _speculate(name, draft, k), _plain(name, (0,), LENGTH)
     assert run.tokens == plain.tokens
@@ -185,10 +185,9 @@ def test_every_token_of_the_text_as_stop_token(k: int) -> None:
 
 
 def test_two_texts_one_after_the_other() -> None:
-    target, alone = ChipTarget(text_model()), []
+    target = ChipTarget(text_model())
     prompts = [(0, 1, 2, 3), (7,), (4,) * 17, (0, 1, 2, 3)]
-    for prompt in prompts:
-        alone.append(decode(ChipTarget(text_model()), prompt, 7).tokens)
+    alone = [decode(ChipTarget(text_model()), prompt, 7).tokens for prompt in prompts]
     together = [
         decode(
             target, prompt, 7, proposer=ChainProposer(_bigram("text")), num_speculative_tokens=3

@@ -31,21 +31,13 @@ from capra.spec_decode.proposers import (
 )
 
 FULL = os.environ.get("CAPRA_FULL") == "1"
-LENGTH = 64 if FULL else 8
+LENGTH = 64 if FULL else 6
 Case = TypeVar("Case")
 
 PROMPTS = (
     "The with statement", "class ", "If the expression", "Note: ", "A function definition",
     "import ", "for x in ", "The following", "raise ValueError", "\n\nChanged in version 3.",
 )  # fmt: skip
-
-DRAFTS: dict[str, Callable[[tuple[int, ...]], Proposer]] = {
-    "bigram": lambda _: ChainProposer(_bigram()),
-    "constant": lambda _: ConstantProposer(_encode(" ")[0]),
-    "random": lambda _: RandomProposer(pydoc_model().config.vocab_size, 3),
-    "always wrong": lambda text: always_wrong(text, pydoc_model().config.vocab_size),
-    "always right": lambda text: always_right(text, pydoc_model().config.vocab_size),
-}
 
 
 @cache
@@ -57,6 +49,15 @@ def _encode(text: str) -> tuple[int, ...]:
     characters = pydoc_model().characters
     assert characters is not None
     return tuple(CharTokenizer(characters).encode(text))
+
+
+DRAFTS: dict[str, Callable[[tuple[int, ...]], Proposer]] = {
+    "bigram": lambda _: ChainProposer(_bigram()),
+    "constant": lambda _: ConstantProposer(_encode(" ")[0]),
+    "random": lambda _: RandomProposer(pydoc_model().config.vocab_size, 3),
+    "always wrong": lambda text: always_wrong(text, pydoc_model().config.vocab_size),
+    "always right": lambda text: always_right(text, pydoc_model().config.vocab_size),
+}
 
 
 @cache
@@ -83,7 +84,7 @@ def _sample(cases: list[Case], count: int) -> list[Case]:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "k", "draft"), _sample(list(product(PROMPTS, range(1, 8), DRAFTS)), 8)
+    ("prompt", "k", "draft"), _sample(list(product(PROMPTS, range(1, 8), DRAFTS)), 6)
 )
 def test_no_draft_changes_the_text(prompt: str, k: int, draft: str) -> None:
     run = _assert_exact(_encode(prompt), LENGTH, k, draft)
@@ -102,7 +103,7 @@ def test_lengths_are_exact(k: int) -> None:
 
 @pytest.mark.parametrize(
     ("k", "draft"),
-    list(product(range(1, 8), ("bigram", "always right", "random"))) if FULL else [(2, "bigram")],
+    list(product(range(1, 8), ("bigram", "always right", "random"))) if FULL else [(1, "bigram")],
 )
 def test_prompts_that_end_below_the_context_limit(k: int, draft: str) -> None:
     context = pydoc_model().config.context
@@ -120,7 +121,7 @@ def test_no_speculative_tokens_is_plain_decoding_to_the_cycle() -> None:
 def test_a_right_draft_is_accepted_completely() -> None:
     run = _assert_exact(_encode(PROMPTS[1]), LENGTH, 3, "always right")
     assert all(block.accepted == len(block.proposed) for block in run.blocks)
-    assert len(run.blocks) == LENGTH // 4
+    assert len(run.blocks) == -(-LENGTH // 4)
 
 
 def test_blocks_of_any_size_give_the_integers_of_single_steps() -> None:
@@ -139,9 +140,9 @@ def test_blocks_of_any_size_give_the_integers_of_single_steps() -> None:
 
 def test_the_chip_computes_what_the_interpreter_computes() -> None:
     tokens = _encode("The statement")
-    logits = []
-    for target in (chip_target("pydoc"), InterpretedTarget(pydoc_model())):
-        session = target.session()
-        session.prefill(tokens[:7])
-        logits.append(session.forward(tokens[7:]).logits)
-    assert np.array_equal(*logits)
+    chip = chip_target("pydoc").session()
+    interpreted = InterpretedTarget(pydoc_model()).session()
+    chip.prefill(tokens[:7])
+    interpreted.prefill(tokens[:7])
+    logits = chip.forward(tokens[7:]).logits
+    assert np.array_equal(logits, interpreted.forward(tokens[7:]).logits)

@@ -36,14 +36,14 @@ def round_range(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Largest magnitudes by tag: finite, at least 0. A range of 0 means that all values were 0."""
+    """Largest magnitudes by tag, 0 .. 1e30. A range of 0 means that all values were 0."""
 
     values: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for tag, value in self.values.items():
-            if not (math.isfinite(value) and value >= 0):
-                raise RangeError(f"range of {tag} is {value}, expected a finite number from 0")
+            if not 0 <= value <= MAX_RANGE:
+                raise RangeError(f"range of {tag} is {value}, expected 0 .. {MAX_RANGE:.0e}")
         object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
 
     def widened(self, other: "Ranges") -> "Ranges":

@@ -94,6 +94,19 @@ class ChipTarget:
             kept -= len(self._programs.popitem(last=False)[1].instructions)
         return program
 
+    def check_fit(self, prompt: int, new_tokens: int, speculative_tokens: int) -> None:
+        """Raise CapacityError unless the last and largest programs of a run fit the chip.
+
+        A longer cache takes more of both memories, so the ones before them fit too.
+        """
+        last = min(prompt + new_tokens - 1, self.max_context) - 1  # cache of the last step
+        if new_tokens == 0 or last < 0:
+            return
+        self.program("step", 1, last)
+        rows = min(speculative_tokens + 1, self.max_context)
+        if rows > 1:
+            self.program("verify", rows, min(last, self.max_context - rows))
+
     def run(
         self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
     ) -> Execution:

@@ -132,7 +132,10 @@ def always_right(text: Sequence[int], vocab_size: int) -> ScriptedProposer:
 
 
 def always_wrong(text: Sequence[int], vocab_size: int) -> ScriptedProposer:
-    """The first guess of every block is wrong, given the target's whole text."""
+    """The first guess of every block is wrong, given the target's whole text.
+
+    In a vocabulary of one token no guess can be.
+    """
     return ScriptedProposer(text, vocab_size, [0])
 
 

@@ -5,12 +5,16 @@ relu, concatenations and slices share their source's scale: tensors tied that wa
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from capra.errors import RangeError
 from capra.ir.graph import CONCATS, PRODUCTS, SLICES, Graph, Kind, Node
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.numerics import EXP_STEPS_PER_UNIT, INT8_MAX, SOFTMAX_ONE, Rescale, rescale_for
+
+MIN_RANGE: Final = 1e-30
+"""Smaller ranges are rounding errors of a tensor that is 0."""
 
 _SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}
 
@@ -73,8 +77,8 @@ def _group_scales(graph: Graph, ranges: Ranges) -> Mapping[str, float]:
                 f"{graph.name}: no range for {node.name} (tag {node.tag}), expected one from "
                 "calibration for it or for a tensor that shares its scale"
             )
-        # All values of a group with range 0 are 0: any scale is right, so take that of range 1.
-        scale[node.name] = (limit or 1.0) / INT8_MAX
+        # A group that is 0 throughout, or next to it, may have any scale: take that of range 1.
+        scale[node.name] = (limit if limit > MIN_RANGE else 1.0) / INT8_MAX
     return scale
 
 
