@@ -1,21 +1,32 @@
-"""Files made from the instruction table: the ISA page of the documentation.
+"""Files made from the instruction table: the ISA page, and what the RTL takes from Python.
 
 `python -m capra.isa.emit` writes them into the checkout; a test fails when one is stale.
 """
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from capra.isa.spec import (
     ARRAY_SIZE,
     CONTROL_CYCLES,
+    EXTERNAL_ADDRESS_BITS,
     INSTRUCTION_BITS,
     INSTRUCTION_WORDS,
     OPCODE_BITS,
+    SCRATCHPAD_ADDRESS_BITS,
     TABLE,
     Op,
 )
-
-ISA_PAGE = Path("docs/reference/isa.md")
+from capra.numerics import (
+    EXP_ONE,
+    EXP_TABLE,
+    EXP_TABLE_BITS,
+    INT8_MAX,
+    MULTIPLIER_BITS,
+    RECIPROCAL_BITS,
+    RECIPROCAL_SHIFT,
+)
 
 
 def isa_page() -> str:
@@ -57,9 +68,87 @@ def _section(op: Op) -> str:
     return text
 
 
+def rtl_package() -> str:
+    """The SystemVerilog package: opcodes, the place of every field, and the widths of numerics."""
+    lines = [
+        "// Opcodes, fields and constants of GA2.",
+        "// Made from src/capra/isa/spec.py and numerics.py by `python -m capra.isa.emit`.",
+        "`default_nettype none",
+        "package ga2_pkg;",
+    ]
+    constants = {
+        "INSTRUCTION_BITS": INSTRUCTION_BITS,
+        "OPCODE_BITS": OPCODE_BITS,
+        "ARRAY_SIZE": ARRAY_SIZE,
+        "SCRATCHPAD_ADDRESS_BITS": SCRATCHPAD_ADDRESS_BITS,
+        "EXTERNAL_ADDRESS_BITS": EXTERNAL_ADDRESS_BITS,
+        "INT8_MAX": INT8_MAX,
+        "MULTIPLIER_BITS": MULTIPLIER_BITS,
+        "EXP_TABLE_BITS": EXP_TABLE_BITS,
+        "EXP_BITS": EXP_ONE.bit_length(),
+        "RECIPROCAL_BITS": RECIPROCAL_BITS,
+        "RECIPROCAL_SHIFT": RECIPROCAL_SHIFT,
+    }
+    lines += [f"  localparam int {name} = {value};" for name, value in constants.items()]
+    for op in TABLE:
+        lines.append(f"\n  // {op.mnemonic}: {op.meaning}")
+        name = f"OP_{op.mnemonic}"
+        lines.append(
+            f"  localparam logic [{OPCODE_BITS - 1}:0] {name} = {OPCODE_BITS}'d{op.opcode};"
+        )
+        position = OPCODE_BITS
+        for f in op.fields:
+            name = f"{op.mnemonic}_{f.name.upper()}"
+            lines.append(f"  localparam int {name}_LSB = {position}, {name}_BITS = {f.bits};")
+            position += f.bits
+    return "\n".join([*lines, "", "endpackage", "`default_nettype wire", ""])
+
+
+def rtl_exp_table() -> str:
+    """The exponential table as a SystemVerilog module."""
+    value_bits = EXP_ONE.bit_length()
+    rows = "".join(
+        f"        {EXP_TABLE_BITS}'d{i}: value_o <= {value_bits}'d{value};\n"
+        for i, value in enumerate(EXP_TABLE.tolist())
+    )
+    return f"""\
+// The exponential table of the softmax: value_o = round(65535 * exp(-index_i / 32)), last entry 0.
+// Made from src/capra/numerics.py by `python -m capra.isa.emit`.
+//
+// A synchronous ROM: with en_i, value_o is the entry of index_i one cycle later; else it holds.
+`default_nettype none
+module exp_table (
+    input  logic clk_i,
+    input  logic en_i,
+    input  logic [{EXP_TABLE_BITS - 1}:0] index_i,
+    output logic [{value_bits - 1}:0] value_o
+);
+
+  always_ff @(posedge clk_i)
+    if (en_i)
+      case (index_i)
+{rows}        default: value_o <= '0;
+      endcase
+
+endmodule
+`default_nettype wire
+"""
+
+
+GENERATED: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/reference/isa.md": isa_page,
+    "rtl/ga2_pkg.sv": rtl_package,
+    "rtl/exp_table.sv": rtl_exp_table,
+}
+"""Each generated file, by its path in a checkout, and the function that makes its text."""
+
+
 def main() -> None:
     """Write the files below the current directory, the root of a checkout."""
-    ISA_PAGE.write_text(isa_page())
+    for name, make in GENERATED.items():
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(make())
 
 
 if __name__ == "__main__":
