@@ -1,0 +1,88 @@
+// The model of external memory for the bench (not synthesized).
+//
+// A read accepted in cycle t is answered in cycle t + latency_i, in order; a write takes effect at
+// once. With stall_percent_i above 0, in that share of the cycles the memory takes no request
+// (ready low), and in that share, drawn separately, everything on its way stands still. The draws
+// come from seed_i by xorshift, so that both simulators see the same stalls.
+// Assumes: latency_i in 1 .. 254.
+`default_nettype none
+module external_memory #(
+    parameter int WORDS = 8192,
+    parameter int ADDRESS_BITS = $clog2(WORDS)
+) (
+    input  logic                    clk_i,
+    input  logic                    rst_i,
+    input  logic [7:0]              latency_i,
+    input  logic [6:0]              stall_percent_i,
+    input  logic [31:0]             seed_i,
+    input  logic                    valid_i,
+    output logic                    ready_o,
+    input  logic                    write_i,
+    input  logic [ADDRESS_BITS-1:0] addr_i,
+    input  logic [31:0]             wdata_i,
+    output logic                    rvalid_o,
+    output logic [31:0]             rdata_o
+);
+
+  logic [31:0] mem [0:WORDS-1];
+
+  // A ring of answers: slot now_q is the next one to leave.
+  logic [31:0] answer [0:255];
+  logic [255:0] pending_q;
+  logic [7:0] now_q, slot;
+  logic [31:0] random_q;
+  logic busy_q, frozen_q;  // this cycle's draws
+
+  assign ready_o = !busy_q && !frozen_q;
+  assign slot    = now_q + latency_i - 8'd1;
+
+  function automatic logic [31:0] xorshift(input logic [31:0] x);
+    logic [31:0] y;
+    y = x ^ (x << 13);
+    y = y ^ (y >> 17);
+    xorshift = y ^ (y << 5);
+  endfunction
+
+  function automatic logic drawn(input logic [15:0] bits, input logic [6:0] percent);
+    drawn = 32'(bits) * 32'd100 < (32'(percent) << 16);
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (rst_i) begin
+      pending_q <= '0;
+      now_q     <= '0;
+      rvalid_o  <= 1'b0;
+    end else begin
+      rvalid_o <= 1'b0;
+      if (!frozen_q) begin
+        now_q <= now_q + 8'd1;
+        if (pending_q != '0 && pending_q[now_q]) begin
+          rvalid_o         <= 1'b1;
+          rdata_o          <= answer[now_q];
+          pending_q[now_q] <= 1'b0;
+        end
+      end
+      if (valid_i && ready_o) begin
+        if (write_i) mem[addr_i] <= wdata_i;
+        else if (latency_i == 8'd1) begin
+          rvalid_o <= 1'b1;
+          rdata_o  <= mem[addr_i];
+        end else begin
+          answer[slot]    <= mem[addr_i];
+          pending_q[slot] <= 1'b1;
+        end
+      end
+    end
+    if (rst_i) begin
+      random_q <= seed_i;
+      busy_q   <= 1'b0;
+      frozen_q <= 1'b0;
+    end else if (stall_percent_i != '0) begin
+      random_q <= xorshift(random_q);
+      busy_q   <= drawn(random_q[15:0], stall_percent_i);
+      frozen_q <= drawn(random_q[31:16], stall_percent_i);
+    end
+  end
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,153 @@
+// The bench of both simulators: runs a list of jobs, each a program with its memory images.
+//
+// +jobs=DIR   DIR/jobs.txt has a line a job: number, entries, cycle limit, reset cycle, flag.
+//             DIR/<number>.program.hex, .external.hex and, where the flag is 1, .scratchpad.hex
+//             are the images. With a reset cycle above 0, the job is first run up to that cycle,
+//             reset, and then run as a whole.
+// +out=DIR    receives <number>.external.hex, <number>.scratchpad.hex and results.txt, which has
+//             a line a job: number, verdict (done, hang or illegal), index of the instruction at
+//             the end, and the counters total, matrix, dma, vector, control; then the line "end".
+// +stall=P    percentage of stalled cycles of external memory (0)
+// +seed=N     seed of the stalls (1)
+// +latency=N  cycles from a request of external memory to its answer (8)
+// +wave=FILE  writes a waveform
+//
+// The job's limit counts the cycles from start to done. The bench drives and samples on the
+// falling edge.
+`default_nettype none
+`timescale 1ns / 1ns
+module tb #(
+    parameter int EXTERNAL_WORDS = 8192,
+    parameter int SCRATCHPAD_WORDS = 8192,
+    parameter int OPERAND_DEPTH = 256,
+    parameter int PROGRAM_ENTRIES = 16384
+);
+
+  localparam int EXTERNAL_BITS = $clog2(EXTERNAL_WORDS);
+  localparam int INDEX_BITS = PROGRAM_ENTRIES > 1 ? $clog2(PROGRAM_ENTRIES) : 1;
+
+  logic clk = 1'b0;
+  always #5 clk = !clk;
+
+  logic rst, start, done, illegal, program_we;
+  logic [INDEX_BITS-1:0] program_index, index;
+  logic [ga2_pkg::INSTRUCTION_BITS-1:0] program_entry;
+  logic ext_valid, ext_ready, ext_write, ext_rvalid;
+  logic [EXTERNAL_BITS-1:0] ext_addr;
+  logic [31:0] ext_wdata, ext_rdata;
+  logic [31:0] total, matrix, dma, vector, control;
+  logic [7:0] latency;
+  logic [6:0] stall_percent;
+  logic [31:0] seed;
+
+  ga2 #(
+      .EXTERNAL_WORDS(EXTERNAL_WORDS), .SCRATCHPAD_WORDS(SCRATCHPAD_WORDS),
+      .OPERAND_DEPTH(OPERAND_DEPTH), .PROGRAM_ENTRIES(PROGRAM_ENTRIES)
+  ) u_dut (
+      .clk_i(clk), .rst_i(rst),
+      .program_we_i(program_we), .program_index_i(program_index), .program_entry_i(program_entry),
+      .start_i(start), .done_o(done), .illegal_o(illegal), .index_o(index),
+      .ext_valid_o(ext_valid), .ext_ready_i(ext_ready), .ext_write_o(ext_write),
+      .ext_addr_o(ext_addr), .ext_wdata_o(ext_wdata),
+      .ext_rvalid_i(ext_rvalid), .ext_rdata_i(ext_rdata),
+      .total_o(total), .matrix_o(matrix), .dma_o(dma), .vector_o(vector), .control_o(control)
+  );
+
+  external_memory #(.WORDS(EXTERNAL_WORDS)) u_external (
+      .clk_i(clk), .rst_i(rst), .latency_i(latency), .stall_percent_i(stall_percent),
+      .seed_i(seed),
+      .valid_i(ext_valid), .ready_o(ext_ready), .write_i(ext_write), .addr_i(ext_addr),
+      .wdata_i(ext_wdata), .rvalid_o(ext_rvalid), .rdata_o(ext_rdata)
+  );
+
+  string jobs, out, wave;
+  int list, results, option;
+  int number, entries, limit, reset_cycle, has_scratchpad, cycles;
+  logic [ga2_pkg::INSTRUCTION_BITS-1:0] entry [0:PROGRAM_ENTRIES-1];
+
+  task reset();
+    rst = 1'b1;
+    repeat (3) @(negedge clk);
+    rst = 1'b0;
+  endtask
+
+  task load_memories();
+    $readmemh($sformatf("%0s/%0d.external.hex", jobs, number), u_external.mem);
+    if (has_scratchpad != 0)
+      $readmemh($sformatf("%0s/%0d.scratchpad.hex", jobs, number), u_dut.u_scratchpad.mem);
+  endtask
+
+  task load_program();
+    $readmemh($sformatf("%0s/%0d.program.hex", jobs, number), entry, 0, entries - 1);
+    program_we = 1'b1;
+    for (int i = 0; i < entries; i++) begin
+      program_index = INDEX_BITS'(i);
+      program_entry = entry[i];
+      @(negedge clk);
+    end
+    program_we = 1'b0;
+  endtask
+
+  // Runs from the start for at most this many cycles.
+  task run(input int bound);
+    start = 1'b1;
+    @(negedge clk);
+    start  = 1'b0;
+    cycles = 0;
+    while (done !== 1'b1 && cycles < bound) begin
+      @(negedge clk);
+      cycles = cycles + 1;
+    end
+  endtask
+
+  task report();
+    $fwrite(results, "%0d %0s %0d %0d %0d %0d %0d %0d\n", number,
+            done !== 1'b1 ? "hang" : illegal !== 1'b0 ? "illegal" : "done",
+            index, total, matrix, dma, vector, control);
+    $writememh($sformatf("%0s/%0d.external.hex", out, number), u_external.mem);
+    $writememh($sformatf("%0s/%0d.scratchpad.hex", out, number), u_dut.u_scratchpad.mem);
+  endtask
+
+  initial begin
+    rst           = 1'b1;
+    start         = 1'b0;
+    program_we    = 1'b0;
+    program_index = '0;
+    program_entry = '0;
+    if ($value$plusargs("jobs=%s", jobs) == 0) $fatal(1, "+jobs=DIR is missing");
+    if ($value$plusargs("out=%s", out) == 0) $fatal(1, "+out=DIR is missing");
+    if ($value$plusargs("stall=%d", option) == 0) option = 0;
+    stall_percent = option[6:0];
+    if ($value$plusargs("seed=%d", option) == 0) option = 1;
+    seed = option == 0 ? 32'd1 : option;  // xorshift never leaves 0
+    if ($value$plusargs("latency=%d", option) == 0) option = 8;
+    latency = option[7:0];
+    if ($value$plusargs("wave=%s", wave) != 0) begin
+      $dumpfile(wave);
+      $dumpvars(0, u_dut);
+    end
+
+    list = $fopen({jobs, "/jobs.txt"}, "r");
+    if (list == 0) $fatal(1, "cannot open %0s/jobs.txt", jobs);
+    results = $fopen({out, "/results.txt"}, "w");
+    if (results == 0) $fatal(1, "cannot write %0s/results.txt", out);
+    reset();
+    while ($fscanf(list, "%d %d %d %d %d\n", number, entries, limit, reset_cycle,
+                   has_scratchpad) == 5) begin
+      load_program();
+      if (reset_cycle != 0) begin
+        load_memories();
+        run(reset_cycle);
+      end
+      reset();
+      load_memories();
+      run(limit);
+      report();
+    end
+    $fwrite(results, "end\n");
+    $fclose(results);
+    $finish;
+  end
+
+endmodule
+`default_nettype wire
