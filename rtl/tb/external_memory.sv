@@ -2,8 +2,8 @@
 //
 // A read accepted in cycle t is answered in cycle t + latency_i, in order; a write takes effect at
 // once. With stall_percent_i above 0, in that share of the cycles the memory takes no request
-// (ready low), and in that share, drawn separately, everything on its way stands still. The draws
-// come from seed_i by xorshift, so that both simulators see the same stalls.
+// (ready low), and in half of those everything on its way stands still, too. The draws come from
+// seed_i by xorshift, so that both simulators see the same stalls.
 // Assumes: latency_i in 1 .. 254.
 `default_nettype none
 module external_memory #(
@@ -33,7 +33,7 @@ module external_memory #(
   logic [31:0] random_q;
   logic busy_q, frozen_q;  // this cycle's draws
 
-  assign ready_o = !busy_q && !frozen_q;
+  assign ready_o = !busy_q;
   assign slot    = now_q + latency_i - 8'd1;
 
   function automatic logic [31:0] xorshift(input logic [31:0] x);
@@ -80,7 +80,7 @@ module external_memory #(
     end else if (stall_percent_i != '0) begin
       random_q <= xorshift(random_q);
       busy_q   <= drawn(random_q[15:0], stall_percent_i);
-      frozen_q <= drawn(random_q[31:16], stall_percent_i);
+      frozen_q <= drawn(random_q[15:0], stall_percent_i) && random_q[16];
     end
   end
 

@@ -15,7 +15,6 @@
 // The job's limit counts the cycles from start to done. The bench drives and samples on the
 // falling edge.
 `default_nettype none
-`timescale 1ns / 1ns
 module tb #(
     parameter int EXTERNAL_WORDS = 8192,
     parameter int SCRATCHPAD_WORDS = 8192,
@@ -65,19 +64,19 @@ module tb #(
   int number, entries, limit, reset_cycle, has_scratchpad, cycles;
   logic [ga2_pkg::INSTRUCTION_BITS-1:0] entry [0:PROGRAM_ENTRIES-1];
 
-  task reset();
+  task reset;
     rst = 1'b1;
     repeat (3) @(negedge clk);
     rst = 1'b0;
   endtask
 
-  task load_memories();
+  task load_memories;
     $readmemh($sformatf("%0s/%0d.external.hex", jobs, number), u_external.mem);
     if (has_scratchpad != 0)
       $readmemh($sformatf("%0s/%0d.scratchpad.hex", jobs, number), u_dut.u_scratchpad.mem);
   endtask
 
-  task load_program();
+  task load_program;
     $readmemh($sformatf("%0s/%0d.program.hex", jobs, number), entry, 0, entries - 1);
     program_we = 1'b1;
     for (int i = 0; i < entries; i++) begin
@@ -100,7 +99,7 @@ module tb #(
     end
   endtask
 
-  task report();
+  task report;
     $fwrite(results, "%0d %0s %0d %0d %0d %0d %0d %0d\n", number,
             done !== 1'b1 ? "hang" : illegal !== 1'b0 ? "illegal" : "done",
             index, total, matrix, dma, vector, control);

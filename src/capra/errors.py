@@ -6,6 +6,7 @@
     ├── ProgramError     an instruction, a program or a program file that breaks a rule of the ISA
     ├── CapacityError    a program that does not fit the chip
     ├── PoisonError      a program that read a word which nobody wrote
+    ├── CosimError       a hardware simulator that is missing, does not build or does not run
     ├── CheckpointError  a checkpoint that is missing, damaged or not a model of ours
     └── InputError       anything else a user typed: prompt, token, count, path, model name
 
@@ -37,6 +38,10 @@ class CapacityError(CapraError):
 
 class PoisonError(CapraError):
     """A program that read a word which nobody wrote."""
+
+
+class CosimError(CapraError):
+    """A hardware simulator that is missing, does not build the chip or does not run it."""
 
 
 class CheckpointError(CapraError):
