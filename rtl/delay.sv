@@ -1,13 +1,13 @@
-// STAGES registers in a row (none at all when 0): q_o is d_i of STAGES enabled cycles ago.
-// clear_i empties them to zeros.
+// STAGES registers in a row (none at all when 0): q_o is d_i of STAGES cycles with enable_i ago.
+// clear_i together with enable_i empties them to zeros.
 `default_nettype none
 module delay #(
     parameter int WIDTH = 8,
     parameter int STAGES = 1
 ) (
     input  logic             clk_i,
+    input  logic             enable_i,
     input  logic             clear_i,
-    input  logic             en_i,
     input  logic [WIDTH-1:0] d_i,
     output logic [WIDTH-1:0] q_o
 );
@@ -18,8 +18,7 @@ module delay #(
     logic [WIDTH*STAGES-1:0] line_q;
 
     always_ff @(posedge clk_i)
-      if (clear_i) line_q <= '0;
-      else if (en_i) line_q <= (WIDTH * STAGES)'({line_q, d_i});
+      if (enable_i) line_q <= clear_i ? '0 : (WIDTH * STAGES)'({line_q, d_i});
 
     assign q_o = line_q[WIDTH*(STAGES-1)+:WIDTH];
   end

@@ -183,13 +183,13 @@ module matrix_unit #(
   end
 
   operand_memory #(.DEPTH(OPERAND_DEPTH)) u_a (
-      .clk_i, .we_i(put_a_q), .bank_i(put_bank_q), .windex_i(put_index_q), .byte_i(put_word_q[7:0]),
-      .re_i(read_q), .rindex_i(step), .lanes_i(rows_used), .data_o(a_bytes)
+      .clk_i, .clear_i(start_i), .we_i(put_a_q), .bank_i(put_bank_q), .windex_i(put_index_q),
+      .byte_i(put_word_q[7:0]), .re_i(read_q), .rindex_i(step), .lanes_i(rows_used), .data_o(a_bytes)
   );
 
   operand_memory #(.DEPTH(OPERAND_DEPTH)) u_b (
-      .clk_i, .we_i(put_b_q), .bank_i(put_bank_q), .windex_i(put_index_q), .byte_i(put_word_q[7:0]),
-      .re_i(read_q), .rindex_i(step), .lanes_i(columns_used), .data_o(b_bytes)
+      .clk_i, .clear_i(start_i), .we_i(put_b_q), .bank_i(put_bank_q), .windex_i(put_index_q),
+      .byte_i(put_word_q[7:0]), .re_i(read_q), .rindex_i(step), .lanes_i(columns_used), .data_o(b_bytes)
   );
 
   array u_array (
@@ -197,8 +197,8 @@ module matrix_unit #(
       .a_i(a_bytes), .b_i(b_bytes), .last_i(last_at_edge_q),
       .tail_i(m + n - 3'd2), .finished_o(finished),
       .load_i(put_addend_q), .load_element_i({put_bank_q, put_index_q[1:0]}),
-      .load_data_i(put_word_q),
-      .pick_en_i(draining), .pick_i({walk_row[1:0], walk_col[1:0]}), .sum_o(sum)
+      .load_sum_i(put_word_q),
+      .drain_i(draining), .row_end_i(walk_col[1:0] == 2'(n - 3'd1)), .drained_o(sum)
   );
 
   // The drain register sits in the array; here are its address and its last word.

@@ -2,13 +2,15 @@
 //
 // Write: one byte into one bank a cycle. Read: with re_i in cycle t, data_o holds the bytes at
 // index_i of all four banks in cycle t + 2 (memory, then an output register). Banks without their
-// bit in lanes_i, and all of data_o when nothing was read, are zero: undefined bytes stay inside.
+// bit in lanes_i, and all of data_o when nothing was read, are zero, from clear_i on: undefined
+// bytes stay inside.
 `default_nettype none
 module operand_memory #(
     parameter int DEPTH = 256,
     parameter int INDEX_BITS = $clog2(DEPTH)
 ) (
     input  logic                  clk_i,
+    input  logic                  clear_i,
     input  logic                  we_i,
     input  logic [1:0]            bank_i,
     input  logic [INDEX_BITS-1:0] windex_i,
@@ -19,19 +21,25 @@ module operand_memory #(
     output logic [31:0]           data_o
 );
 
-  logic [31:0] read;
-  logic read_q;
+  logic [31:0] used;  // the words read, without the lanes that are not used
+  logic read_q, shown_q;  // something was read; data_o shows it
 
   for (genvar i = 0; i < 4; i++) begin : g_bank
+    logic [7:0] read;
+
     ram #(.WIDTH(8), .DEPTH(DEPTH)) u_ram (
-        .clk_i, .re_i, .raddr_i(rindex_i), .rdata_o(read[8*i+:8]),
+        .clk_i, .re_i, .raddr_i(rindex_i), .rdata_o(read),
         .we_i(we_i && bank_i == 2'(i)), .waddr_i(windex_i), .wdata_i(byte_i)
     );
-
-    always_ff @(posedge clk_i) data_o[8*i+:8] <= read_q && lanes_i[i] ? read[8*i+:8] : '0;
+    assign used[8*i+:8] = lanes_i[i] ? read : '0;
   end
 
-  always_ff @(posedge clk_i) read_q <= re_i;
+  always_ff @(posedge clk_i) begin
+    read_q  <= re_i;
+    shown_q <= read_q;
+    if (clear_i || (shown_q && !read_q)) data_o <= '0;
+    else if (read_q) data_o <= used;
+  end
 
 endmodule
 `default_nettype wire

@@ -26,15 +26,18 @@ module external_memory #(
 
   logic [31:0] mem [0:WORDS-1];
 
-  // A ring of answers: slot now_q is the next one to leave.
-  logic [31:0] answer [0:255];
-  logic [255:0] pending_q;
-  logic [7:0] now_q, slot;
+  // A ring of latency - 1 slots, each with a flag and a word: what goes in comes out a round later.
+  // The output register is the last cycle of the latency.
+  logic [31:0] ring [0:255];
+  logic [255:0] full_q;  // the slots that hold an answer
+  logic enters, leaves;
+  logic [7:0] slot_q;
   logic [31:0] random_q;
   logic busy_q, frozen_q;  // this cycle's draws
 
   assign ready_o = !busy_q;
-  assign slot    = now_q + latency_i - 8'd1;
+  assign enters  = valid_i && ready_o && !write_i;
+  assign leaves  = latency_i == 8'd1 ? enters : full_q[slot_q];
 
   function automatic logic [31:0] xorshift(input logic [31:0] x);
     logic [31:0] y;
@@ -49,30 +52,18 @@ module external_memory #(
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
-      pending_q <= '0;
-      now_q     <= '0;
-      rvalid_o  <= 1'b0;
-    end else begin
+      full_q   <= '0;
+      slot_q   <= '0;
       rvalid_o <= 1'b0;
-      if (!frozen_q) begin
-        now_q <= now_q + 8'd1;
-        if (pending_q != '0 && pending_q[now_q]) begin
-          rvalid_o         <= 1'b1;
-          rdata_o          <= answer[now_q];
-          pending_q[now_q] <= 1'b0;
-        end
-      end
-      if (valid_i && ready_o) begin
-        if (write_i) mem[addr_i] <= wdata_i;
-        else if (latency_i == 8'd1) begin
-          rvalid_o <= 1'b1;
-          rdata_o  <= mem[addr_i];
-        end else begin
-          answer[slot]    <= mem[addr_i];
-          pending_q[slot] <= 1'b1;
-        end
-      end
+    end else if (frozen_q) rvalid_o <= 1'b0;
+    else begin
+      rvalid_o <= leaves;
+      if (leaves) rdata_o <= latency_i == 8'd1 ? mem[addr_i] : ring[slot_q];
+      if (enters) ring[slot_q] <= mem[addr_i];
+      if (enters || leaves) full_q[slot_q] <= enters;
+      slot_q <= slot_q + 8'd2 < latency_i ? slot_q + 8'd1 : '0;
     end
+    if (valid_i && ready_o && write_i) mem[addr_i] <= wdata_i;
     if (rst_i) begin
       random_q <= seed_i;
       busy_q   <= 1'b0;

@@ -62,11 +62,11 @@ def difference(
     if place is not None:
         memory, address, index = place
         words, known, right = found[memory]
-        bits = f"{words[address] & 0xFFFFFFFF:08x}" if known[address] else "unknown bits"
+        bits = f"{words[address].view(np.uint32):08x}" if known[address] else "unknown bits"
         where = f"{memory} word {address}{_tensor(program, memory, address, index)}"
         return (
             f"program {program.name}: {where}, last written by {_text(program, index)}, is {bits}, "
-            f"expected {right[address] & 0xFFFFFFFF:08x}"
+            f"expected {right[address].view(np.uint32):08x}"
         )
     return _counter_difference(program, wanted.counters, outcome, any_dma)
 
