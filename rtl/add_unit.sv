@@ -1,7 +1,8 @@
 // VADD: the saturating sum of two vectors of n int8 words, into a third or in place.
 //
 // start_i (one cycle, with the instruction, which stays until done) begins; the next cycle is the
-// unit's first and the one with done_o its last.
+// unit's first and the one with done_o its last. enable_i is high with start_i, while the unit
+// works and with rst_i; without it no register changes.
 // Cycles: the one read port takes the addresses a[0], b[0], a[1], .. in cycles 1 .. 2n; the last
 // word of b is added to its partner in the next cycle, and the sum written in the one after that:
 // 2n + 2.
@@ -11,6 +12,7 @@ module add_unit #(
 ) (
     input  logic                                 clk_i,
     input  logic                                 rst_i,
+    input  logic                                 enable_i,
     input  logic                                 start_i,
     input  logic [ga2_pkg::INSTRUCTION_BITS-1:0] inst_i,
     output logic                                 done_o,
@@ -37,42 +39,43 @@ module add_unit #(
 
   saturate #(.WIDTH(9)) u_saturate (.x_i(sum), .y_o(saturated));
 
-  always_ff @(posedge clk_i) begin
-    if (rst_i) begin
-      reading_q <= 1'b0;
-      have_a_q  <= 1'b0;
-      have_b_q  <= 1'b0;
-      write_q   <= 1'b0;
-    end else begin
-      if (start_i) reading_q <= 1'b1;
-      else if (second_q && to_read_q == COUNT_BITS'(1)) reading_q <= 1'b0;
-      have_a_q <= reading_q && !second_q;
-      have_b_q <= reading_q && second_q;
-      write_q  <= have_b_q;
-    end
-    if (start_i) begin
-      second_q   <= 1'b0;
-      to_read_q  <= n;
-      to_write_q <= n;
-      a_q        <= ADDRESS_BITS'(inst_i[ga2_pkg::VADD_A_LSB+:ga2_pkg::VADD_A_BITS]);
-      b_q        <= ADDRESS_BITS'(inst_i[ga2_pkg::VADD_B_LSB+:ga2_pkg::VADD_B_BITS]);
-      d_q        <= ADDRESS_BITS'(inst_i[ga2_pkg::VADD_D_LSB+:ga2_pkg::VADD_D_BITS]);
-    end else begin
-      if (reading_q) begin
-        second_q <= !second_q;
-        if (second_q) begin
-          b_q       <= b_q + ADDRESS_BITS'(1);
-          to_read_q <= to_read_q - COUNT_BITS'(1);
-        end else a_q <= a_q + ADDRESS_BITS'(1);
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      if (rst_i) begin
+        reading_q <= 1'b0;
+        have_a_q  <= 1'b0;
+        have_b_q  <= 1'b0;
+        write_q   <= 1'b0;
+      end else begin
+        if (start_i) reading_q <= 1'b1;
+        else if (second_q && to_read_q == COUNT_BITS'(1)) reading_q <= 1'b0;
+        have_a_q <= reading_q && !second_q;
+        have_b_q <= reading_q && second_q;
+        write_q  <= have_b_q;
       end
-      if (write_q) begin
-        d_q        <= d_q + ADDRESS_BITS'(1);
-        to_write_q <= to_write_q - COUNT_BITS'(1);
+      if (start_i) begin
+        second_q   <= 1'b0;
+        to_read_q  <= n;
+        to_write_q <= n;
+        a_q        <= ADDRESS_BITS'(inst_i[ga2_pkg::VADD_A_LSB+:ga2_pkg::VADD_A_BITS]);
+        b_q        <= ADDRESS_BITS'(inst_i[ga2_pkg::VADD_B_LSB+:ga2_pkg::VADD_B_BITS]);
+        d_q        <= ADDRESS_BITS'(inst_i[ga2_pkg::VADD_D_LSB+:ga2_pkg::VADD_D_BITS]);
+      end else begin
+        if (reading_q) begin
+          second_q <= !second_q;
+          if (second_q) begin
+            b_q       <= b_q + ADDRESS_BITS'(1);
+            to_read_q <= to_read_q - COUNT_BITS'(1);
+          end else a_q <= a_q + ADDRESS_BITS'(1);
+        end
+        if (write_q) begin
+          d_q        <= d_q + ADDRESS_BITS'(1);
+          to_write_q <= to_write_q - COUNT_BITS'(1);
+        end
       end
+      if (have_a_q) first_q <= sp_rdata_i;
+      if (have_b_q) sum_q <= saturated;
     end
-    if (have_a_q) first_q <= sp_rdata_i;
-    if (have_b_q) sum_q <= saturated;
-  end
 
   assign sp_re_o    = reading_q;
   assign sp_raddr_o = !reading_q ? '0 : second_q ? b_q : a_q;

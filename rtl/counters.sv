@@ -1,5 +1,6 @@
 // The five cycle counters: cleared by clear_i, then each counts the cycles in which its input is
-// high, and total_o those in which any is. They stand still when all inputs are low.
+// high, at most one at a time, and total_o those in which any is. They stand still when all inputs
+// are low.
 `default_nettype none
 module counters #(
     parameter int WIDTH = 32
@@ -18,6 +19,10 @@ module counters #(
     output logic [WIDTH-1:0] control_o
 );
 
+  logic any;
+
+  assign any = matrix_i || dma_i || vector_i || control_i;
+
   always_ff @(posedge clk_i)
     if (rst_i || clear_i) begin
       total_o   <= '0;
@@ -26,11 +31,11 @@ module counters #(
       vector_o  <= '0;
       control_o <= '0;
     end else begin
-      if (matrix_i || dma_i || vector_i || control_i) total_o <= total_o + WIDTH'(1);
+      if (any) total_o <= total_o + WIDTH'(1);
       if (matrix_i) matrix_o <= matrix_o + WIDTH'(1);
-      if (dma_i) dma_o <= dma_o + WIDTH'(1);
-      if (vector_i) vector_o <= vector_o + WIDTH'(1);
-      if (control_i) control_o <= control_o + WIDTH'(1);
+      else if (dma_i) dma_o <= dma_o + WIDTH'(1);
+      else if (vector_i) vector_o <= vector_o + WIDTH'(1);
+      else if (control_i) control_o <= control_o + WIDTH'(1);
     end
 
 endmodule

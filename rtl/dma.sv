@@ -1,7 +1,8 @@
 // LD and ST: n words between external memory and the scratchpad, in order.
 //
 // start_i (one cycle, with the instruction, which stays until done) begins; the next cycle is the
-// unit's first and the one with done_o its last. ext_*: a request is taken in a cycle with valid
+// unit's first and the one with done_o its last. enable_i is high with start_i, while the unit
+// works and with rst_i; without it no register changes. ext_*: a request is taken in a cycle with valid
 // and ready; reads are answered in order, one word a cycle with ext_rvalid_i; writes are not
 // answered. Stalls of either side only make it wait.
 //
@@ -19,6 +20,7 @@ module dma #(
 ) (
     input  logic                                 clk_i,
     input  logic                                 rst_i,
+    input  logic                                 enable_i,
     input  logic                                 start_i,
     input  logic [ga2_pkg::INSTRUCTION_BITS-1:0] inst_i,
     output logic                                 done_o,
@@ -65,46 +67,49 @@ module dma #(
   assign retire = answer_valid_q || (request_valid_q && ext_ready_i);
   assign done_o = retire && to_retire_q == COUNT_BITS'(1);
 
-  always_ff @(posedge clk_i) begin
-    if (rst_i) issuing_q <= 1'b0;
-    else if (start_i) issuing_q <= 1'b1;
-    else if (issue && to_issue_q == COUNT_BITS'(1)) issuing_q <= 1'b0;
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      if (rst_i) issuing_q <= 1'b0;
+      else if (start_i) issuing_q <= 1'b1;
+      else if (issue && to_issue_q == COUNT_BITS'(1)) issuing_q <= 1'b0;
 
-    if (start_i) begin
-      load_q      <= is_load;
-      to_issue_q  <= is_load ? load_n : store_n;
-      to_retire_q <= is_load ? load_n : store_n;
-      sp_addr_q   <= is_load ? load_d : store_s;
-      ext_addr_q  <= is_load ? load_s : store_d;
-    end else begin
-      if (issue) to_issue_q <= to_issue_q - COUNT_BITS'(1);
-      if (retire) to_retire_q <= to_retire_q - COUNT_BITS'(1);
-      if (load_q ? retire : issue) sp_addr_q <= sp_addr_q + ADDRESS_BITS'(1);
-      if (load_q ? issue : retire) ext_addr_q <= ext_addr_q + EXTERNAL_BITS'(1);
+      if (start_i) begin
+        load_q      <= is_load;
+        to_issue_q  <= is_load ? load_n : store_n;
+        to_retire_q <= is_load ? load_n : store_n;
+        sp_addr_q   <= is_load ? load_d : store_s;
+        ext_addr_q  <= is_load ? load_s : store_d;
+      end else begin
+        if (issue) to_issue_q <= to_issue_q - COUNT_BITS'(1);
+        if (retire) to_retire_q <= to_retire_q - COUNT_BITS'(1);
+        if (load_q ? retire : issue) sp_addr_q <= sp_addr_q + ADDRESS_BITS'(1);
+        if (load_q ? issue : retire) ext_addr_q <= ext_addr_q + EXTERNAL_BITS'(1);
+      end
     end
-  end
 
   // LD: the response register.
-  always_ff @(posedge clk_i) begin
-    answer_valid_q <= ext_rvalid_i && !rst_i;
-    if (ext_rvalid_i) answer_q <= ext_rdata_i;
-  end
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      answer_valid_q <= ext_rvalid_i && !rst_i;
+      if (ext_rvalid_i) answer_q <= ext_rdata_i;
+    end
 
   assign sp_we_o    = answer_valid_q;
   assign sp_waddr_o = answer_valid_q ? sp_addr_q : '0;
   assign sp_wdata_o = answer_valid_q ? answer_q : '0;
 
   // ST: the word at the scratchpad's output, then the request register.
-  always_ff @(posedge clk_i) begin
-    if (rst_i) begin
-      word_valid_q    <= 1'b0;
-      request_valid_q <= 1'b0;
-    end else if (move) begin
-      word_valid_q    <= sp_re_o;
-      request_valid_q <= word_valid_q;
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      if (rst_i) begin
+        word_valid_q    <= 1'b0;
+        request_valid_q <= 1'b0;
+      end else if (move) begin
+        word_valid_q    <= sp_re_o;
+        request_valid_q <= word_valid_q;
+      end
+      if (move && word_valid_q) request_q <= sp_rdata_i;
     end
-    if (move && word_valid_q) request_q <= sp_rdata_i;
-  end
 
   assign sp_re_o    = issue && !load_q;
   assign sp_raddr_o = sp_re_o ? sp_addr_q : '0;

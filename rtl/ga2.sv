@@ -6,7 +6,8 @@
 // unknown opcode. rst_i (synchronous) stops a program wherever it is: memories keep what they
 // hold, and the next start runs from entry 0.
 // External memory: see dma.sv; it is reset together with the chip.
-// One unit works at a time and the others drive zeros, so that the ports are or-ed, not muxed.
+// One unit works at a time, and only that one is clocked; the others drive zeros, so that the ports
+// are or-ed, not muxed.
 `default_nettype none
 module ga2 #(
     parameter int EXTERNAL_WORDS = 8192,
@@ -85,13 +86,15 @@ module ga2 #(
   );
 
   matrix_unit #(.ADDRESS_BITS(ADDRESS_BITS), .OPERAND_DEPTH(OPERAND_DEPTH)) u_matrix (
-      .clk_i, .rst_i, .start_i(matrix_start), .inst_i(inst), .done_o(matrix_done),
+      .clk_i, .rst_i, .enable_i(matrix_start || matrix_cycle || rst_i),
+      .start_i(matrix_start), .inst_i(inst), .done_o(matrix_done),
       .sp_re_o(matrix_re), .sp_raddr_o(matrix_raddr), .sp_rdata_i(sp_rdata),
       .sp_we_o(matrix_we), .sp_waddr_o(matrix_waddr), .sp_wdata_o(matrix_wdata)
   );
 
   dma #(.ADDRESS_BITS(ADDRESS_BITS), .EXTERNAL_BITS(EXTERNAL_BITS)) u_dma (
-      .clk_i, .rst_i, .start_i(dma_start), .inst_i(inst), .done_o(dma_done),
+      .clk_i, .rst_i, .enable_i(dma_start || dma_cycle || rst_i),
+      .start_i(dma_start), .inst_i(inst), .done_o(dma_done),
       .ext_valid_o, .ext_ready_i, .ext_write_o, .ext_addr_o, .ext_wdata_o,
       .ext_rvalid_i, .ext_rdata_i,
       .sp_re_o(dma_re), .sp_raddr_o(dma_raddr), .sp_rdata_i(sp_rdata),
@@ -99,7 +102,8 @@ module ga2 #(
   );
 
   vector_unit #(.ADDRESS_BITS(ADDRESS_BITS)) u_vector (
-      .clk_i, .rst_i, .start_i(vector_start), .inst_i(inst), .done_o(vector_done),
+      .clk_i, .rst_i, .enable_i(vector_start || vector_cycle || rst_i),
+      .start_i(vector_start), .inst_i(inst), .done_o(vector_done),
       .sp_re_o(vector_re), .sp_raddr_o(vector_raddr), .sp_rdata_i(sp_rdata),
       .sp_we_o(vector_we), .sp_waddr_o(vector_waddr), .sp_wdata_o(vector_wdata)
   );

@@ -1,7 +1,8 @@
 // MM: one tile D[m x n] = (acc ? D : 0) + A[m x k] . B[k x n]; low bytes in, 32-bit sums out.
 //
 // start_i (one cycle, with the instruction, which stays until done) begins; the next cycle is the
-// unit's first and the one with done_o its last. While busy it owns both scratchpad ports.
+// unit's first and the one with done_o its last. enable_i is high with start_i, while the unit
+// works and with rst_i; without it no register changes. While busy it owns both scratchpad ports.
 //
 // Cycles. All operand words come through the one read port, one address a cycle: m*n words of D
 // when acc, m*k of A, k*n of B. From the last address on, the last word of B takes:
@@ -23,6 +24,7 @@ module matrix_unit #(
 ) (
     input  logic                                 clk_i,
     input  logic                                 rst_i,
+    input  logic                                 enable_i,
     input  logic                                 start_i,
     input  logic [ga2_pkg::INSTRUCTION_BITS-1:0] inst_i,
     output logic                                 done_o,
@@ -105,14 +107,16 @@ module matrix_unit #(
   end
 
   walker #(.ADDRESS_BITS(ADDRESS_BITS), .COUNT_BITS(K_BITS)) u_walker (
-      .clk_i, .load_i(advance), .base_i(base), .rows_i(rows), .cols_i(cols), .stride_i(stride),
+      .clk_i, .enable_i, .load_i(advance), .base_i(base), .rows_i(rows), .cols_i(cols), .stride_i(stride),
       .step_i(loading || draining),
       .addr_o(walk_addr), .row_o(walk_row), .col_o(walk_col), .last_o(walk_last)
   );
 
   always_ff @(posedge clk_i)
-    if (rst_i) phase_q <= IDLE;
-    else if (advance || (phase_q == STREAM && finished) || done_o) phase_q <= next_phase;
+    if (enable_i) begin
+      if (rst_i) phase_q <= IDLE;
+      else if (advance || (phase_q == STREAM && finished) || done_o) phase_q <= next_phase;
+    end
 
   assign sp_re_o    = loading;
   assign sp_raddr_o = loading ? walk_addr : '0;
@@ -127,36 +131,37 @@ module matrix_unit #(
 
   assign by_column = phase_q == LOAD_B && !transposed;
 
-  always_ff @(posedge clk_i) begin
-    if (rst_i) begin
-      fetch_addend_q <= 1'b0;
-      fetch_a_q      <= 1'b0;
-      fetch_b_q      <= 1'b0;
-      fetch_last_q   <= 1'b0;
-      put_addend_q   <= 1'b0;
-      put_a_q        <= 1'b0;
-      put_b_q        <= 1'b0;
-      put_last_q     <= 1'b0;
-    end else begin
-      fetch_addend_q <= phase_q == ADDEND;
-      fetch_a_q      <= phase_q == LOAD_A;
-      fetch_b_q      <= phase_q == LOAD_B;
-      fetch_last_q   <= phase_q == LOAD_B && walk_last;
-      put_addend_q   <= fetch_addend_q;
-      put_a_q        <= fetch_a_q;
-      put_b_q        <= fetch_b_q;
-      put_last_q     <= fetch_last_q;
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      if (rst_i) begin
+        fetch_addend_q <= 1'b0;
+        fetch_a_q      <= 1'b0;
+        fetch_b_q      <= 1'b0;
+        fetch_last_q   <= 1'b0;
+        put_addend_q   <= 1'b0;
+        put_a_q        <= 1'b0;
+        put_b_q        <= 1'b0;
+        put_last_q     <= 1'b0;
+      end else begin
+        fetch_addend_q <= phase_q == ADDEND;
+        fetch_a_q      <= phase_q == LOAD_A;
+        fetch_b_q      <= phase_q == LOAD_B;
+        fetch_last_q   <= phase_q == LOAD_B && walk_last;
+        put_addend_q   <= fetch_addend_q;
+        put_a_q        <= fetch_a_q;
+        put_b_q        <= fetch_b_q;
+        put_last_q     <= fetch_last_q;
+      end
+      if (loading) begin
+        fetch_bank_q  <= by_column ? walk_col[1:0] : walk_row[1:0];
+        fetch_index_q <= INDEX_BITS'(by_column ? walk_row : walk_col);
+      end
+      if (fetch_addend_q || fetch_a_q || fetch_b_q) begin
+        put_bank_q  <= fetch_bank_q;
+        put_index_q <= fetch_index_q;
+        put_word_q  <= sp_rdata_i;
+      end
     end
-    if (loading) begin
-      fetch_bank_q  <= by_column ? walk_col[1:0] : walk_row[1:0];
-      fetch_index_q <= INDEX_BITS'(by_column ? walk_row : walk_col);
-    end
-    if (fetch_addend_q || fetch_a_q || fetch_b_q) begin
-      put_bank_q  <= fetch_bank_q;
-      put_index_q <= fetch_index_q;
-      put_word_q  <= sp_rdata_i;
-    end
-  end
 
   // The k steps, read from the operand memories.
   logic read_q, read_last, last_in_ram_q, last_at_edge_q;
@@ -172,23 +177,24 @@ module matrix_unit #(
   assign rows_used    = ~(4'b1111 << m);
   assign columns_used = ~(4'b1111 << n);
 
-  always_ff @(posedge clk_i) begin
-    if (rst_i) read_q <= 1'b0;
-    else if (put_last_q) read_q <= 1'b1;
-    else if (read_last) read_q <= 1'b0;
-    if (put_last_q) step_q <= '0;
-    else if (read_q) step_q <= step_q + K_BITS'(1);
-    last_in_ram_q  <= read_q && read_last;
-    last_at_edge_q <= last_in_ram_q;
-  end
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      if (rst_i) read_q <= 1'b0;
+      else if (put_last_q) read_q <= 1'b1;
+      else if (read_last) read_q <= 1'b0;
+      if (put_last_q) step_q <= '0;
+      else if (read_q) step_q <= step_q + K_BITS'(1);
+      last_in_ram_q  <= read_q && read_last;
+      last_at_edge_q <= last_in_ram_q;
+    end
 
   operand_memory #(.DEPTH(OPERAND_DEPTH)) u_a (
-      .clk_i, .clear_i(start_i), .we_i(put_a_q), .bank_i(put_bank_q), .windex_i(put_index_q),
+      .clk_i, .enable_i, .clear_i(start_i), .we_i(put_a_q), .bank_i(put_bank_q), .windex_i(put_index_q),
       .byte_i(put_word_q[7:0]), .re_i(read_q), .rindex_i(step), .lanes_i(rows_used), .data_o(a_bytes)
   );
 
   operand_memory #(.DEPTH(OPERAND_DEPTH)) u_b (
-      .clk_i, .clear_i(start_i), .we_i(put_b_q), .bank_i(put_bank_q), .windex_i(put_index_q),
+      .clk_i, .enable_i, .clear_i(start_i), .we_i(put_b_q), .bank_i(put_bank_q), .windex_i(put_index_q),
       .byte_i(put_word_q[7:0]), .re_i(read_q), .rindex_i(step), .lanes_i(columns_used), .data_o(b_bytes)
   );
 
@@ -202,11 +208,12 @@ module matrix_unit #(
   );
 
   // The drain register sits in the array; here are its address and its last word.
-  always_ff @(posedge clk_i) begin
-    write_q      <= draining && !rst_i;
-    write_last_q <= draining && walk_last && !rst_i;
-    if (draining) write_addr_q <= walk_addr;
-  end
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      write_q      <= draining && !rst_i;
+      write_last_q <= draining && walk_last && !rst_i;
+      if (draining) write_addr_q <= walk_addr;
+    end
 
   assign sp_we_o    = write_q;
   assign sp_waddr_o = write_q ? write_addr_q : '0;

@@ -3,13 +3,14 @@
 // Write: one byte into one bank a cycle. Read: with re_i in cycle t, data_o holds the bytes at
 // index_i of all four banks in cycle t + 2 (memory, then an output register). Banks without their
 // bit in lanes_i, and all of data_o when nothing was read, are zero, from clear_i on: undefined
-// bytes stay inside.
+// bytes stay inside. Nothing changes without enable_i.
 `default_nettype none
 module operand_memory #(
     parameter int DEPTH = 256,
     parameter int INDEX_BITS = $clog2(DEPTH)
 ) (
     input  logic                  clk_i,
+    input  logic                  enable_i,
     input  logic                  clear_i,
     input  logic                  we_i,
     input  logic [1:0]            bank_i,
@@ -25,21 +26,25 @@ module operand_memory #(
   logic read_q, shown_q;  // something was read; data_o shows it
 
   for (genvar i = 0; i < 4; i++) begin : g_bank
-    logic [7:0] read;
+    logic [7:0] mem [0:DEPTH-1];
+    logic [7:0] read_byte_q;
 
-    ram #(.WIDTH(8), .DEPTH(DEPTH)) u_ram (
-        .clk_i, .re_i, .raddr_i(rindex_i), .rdata_o(read),
-        .we_i(we_i && bank_i == 2'(i)), .waddr_i(windex_i), .wdata_i(byte_i)
-    );
-    assign used[8*i+:8] = lanes_i[i] ? read : '0;
+    always_ff @(posedge clk_i)
+      if (enable_i) begin
+        if (we_i && bank_i == 2'(i)) mem[windex_i] <= byte_i;
+        if (re_i) read_byte_q <= mem[rindex_i];
+      end
+
+    assign used[8*i+:8] = lanes_i[i] ? read_byte_q : '0;
   end
 
-  always_ff @(posedge clk_i) begin
-    read_q  <= re_i;
-    shown_q <= read_q;
-    if (clear_i || (shown_q && !read_q)) data_o <= '0;
-    else if (read_q) data_o <= used;
-  end
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      read_q  <= re_i && !clear_i;
+      shown_q <= read_q && !clear_i;
+      if (clear_i || (shown_q && !read_q)) data_o <= '0;
+      else if (read_q) data_o <= used;
+    end
 
 endmodule
 `default_nettype wire

@@ -1,7 +1,8 @@
 // RQ: r x c words of the scratchpad, requantized to int8, into another rectangle or in place.
 //
 // start_i (one cycle, with the instruction, which stays until done) begins; the next cycle is the
-// unit's first and the one with done_o its last.
+// unit's first and the one with done_o its last. enable_i is high with start_i, while the unit
+// works and with rst_i; without it no register changes.
 // Cycles, n = r*c: addresses in cycles 1 .. n; each word is multiplied in the next cycle, and
 // rounded and written in the one after that: n + 2.
 `default_nettype none
@@ -10,6 +11,7 @@ module requantize_unit #(
 ) (
     input  logic                                 clk_i,
     input  logic                                 rst_i,
+    input  logic                                 enable_i,
     input  logic                                 start_i,
     input  logic [ga2_pkg::INSTRUCTION_BITS-1:0] inst_i,
     output logic                                 done_o,
@@ -37,13 +39,13 @@ module requantize_unit #(
   assign source_stride = inst_i[ga2_pkg::RQ_SS_LSB+:ga2_pkg::RQ_SS_BITS];
 
   walker #(.ADDRESS_BITS(ADDRESS_BITS), .COUNT_BITS(COUNT_BITS)) u_source (
-      .clk_i, .load_i(start_i), .base_i(source), .rows_i(rows), .cols_i(cols),
+      .clk_i, .enable_i, .load_i(start_i), .base_i(source), .rows_i(rows), .cols_i(cols),
       .stride_i(source_stride), .step_i(reading_q),
       .addr_o(read_addr), .row_o(), .col_o(), .last_o(read_last)
   );
 
   walker #(.ADDRESS_BITS(ADDRESS_BITS), .COUNT_BITS(COUNT_BITS)) u_target (
-      .clk_i, .load_i(start_i), .base_i(target), .rows_i(rows), .cols_i(cols),
+      .clk_i, .enable_i, .load_i(start_i), .base_i(target), .rows_i(rows), .cols_i(cols),
       .stride_i(target_stride), .step_i(write_q),
       .addr_o(write_addr), .row_o(), .col_o(), .last_o(write_last)
   );
@@ -57,15 +59,17 @@ module requantize_unit #(
   );
 
   always_ff @(posedge clk_i)
-    if (rst_i) begin
-      reading_q <= 1'b0;
-      valid_q   <= 1'b0;
-      write_q   <= 1'b0;
-    end else begin
-      if (start_i) reading_q <= 1'b1;
-      else if (read_last) reading_q <= 1'b0;
-      valid_q <= reading_q;
-      write_q <= valid_q;
+    if (enable_i) begin
+      if (rst_i) begin
+        reading_q <= 1'b0;
+        valid_q   <= 1'b0;
+        write_q   <= 1'b0;
+      end else begin
+        if (start_i) reading_q <= 1'b1;
+        else if (read_last) reading_q <= 1'b0;
+        valid_q <= reading_q;
+        write_q <= valid_q;
+      end
     end
 
   assign sp_re_o    = reading_q;

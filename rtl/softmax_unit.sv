@@ -1,7 +1,8 @@
 // SM: softmax of a row of n int8 scores, in Q0.15.
 //
 // start_i (one cycle, with the instruction, which stays until done) begins; the next cycle is the
-// unit's first and the one with done_o its last.
+// unit's first and the one with done_o its last. enable_i is high with start_i, while the unit
+// works and with rst_i; without it no register changes.
 //
 // Three passes over the row go through one pipeline; stage s holds a word s cycles after its
 // address was offered, and each pass ends at the stage that completes what it is for:
@@ -18,6 +19,7 @@ module softmax_unit #(
 ) (
     input  logic                                 clk_i,
     input  logic                                 rst_i,
+    input  logic                                 enable_i,
     input  logic                                 start_i,
     input  logic [ga2_pkg::INSTRUCTION_BITS-1:0] inst_i,
     output logic                                 done_o,
@@ -61,31 +63,32 @@ module softmax_unit #(
   assign done_o      = phase_q == SCALE && last_q[7];
   assign begin_pass  = start_i || end_maximum || end_divide;
 
-  always_ff @(posedge clk_i) begin
-    if (rst_i) begin
-      phase_q   <= IDLE;
-      reading_q <= 1'b0;
-      valid_q   <= '0;
-      last_q    <= '0;
-    end else begin
-      if (start_i) phase_q <= MAXIMUM;
-      else if (end_maximum) phase_q <= SUM;
-      else if (end_sum) phase_q <= DIVIDE;
-      else if (end_divide) phase_q <= SCALE;
-      else if (done_o) phase_q <= IDLE;
-      if (begin_pass) reading_q <= 1'b1;
-      else if (read_last) reading_q <= 1'b0;
-      valid_q <= begin_pass ? '0 : {valid_q[6:1], reading_q};
-      last_q  <= begin_pass ? '0 : {last_q[6:1], read_last};
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      if (rst_i) begin
+        phase_q   <= IDLE;
+        reading_q <= 1'b0;
+        valid_q   <= '0;
+        last_q    <= '0;
+      end else begin
+        if (start_i) phase_q <= MAXIMUM;
+        else if (end_maximum) phase_q <= SUM;
+        else if (end_sum) phase_q <= DIVIDE;
+        else if (end_divide) phase_q <= SCALE;
+        else if (done_o) phase_q <= IDLE;
+        if (begin_pass) reading_q <= 1'b1;
+        else if (read_last) reading_q <= 1'b0;
+        valid_q <= begin_pass ? '0 : {valid_q[6:1], reading_q};
+        last_q  <= begin_pass ? '0 : {last_q[6:1], read_last};
+      end
+      if (begin_pass) begin
+        to_read_q   <= n;
+        read_addr_q <= source;
+      end else if (reading_q) begin
+        to_read_q   <= to_read_q - COUNT_BITS'(1);
+        read_addr_q <= read_addr_q + ADDRESS_BITS'(1);
+      end
     end
-    if (begin_pass) begin
-      to_read_q   <= n;
-      read_addr_q <= source;
-    end else if (reading_q) begin
-      to_read_q   <= to_read_q - COUNT_BITS'(1);
-      read_addr_q <= read_addr_q + ADDRESS_BITS'(1);
-    end
-  end
 
   assign sp_re_o    = reading_q;
   assign sp_raddr_o = reading_q ? read_addr_q : '0;
@@ -94,15 +97,16 @@ module softmax_unit #(
   logic [7:0] score_q, maximum_q, difference_q;
   logic first_q;
 
-  always_ff @(posedge clk_i) begin
-    if (valid_q[1]) score_q <= sp_rdata_i;
-    if (start_i) first_q <= 1'b1;
-    else if (valid_q[2] && phase_q == MAXIMUM) begin
-      first_q <= 1'b0;
-      if (first_q || $signed(score_q) > $signed(maximum_q)) maximum_q <= score_q;
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      if (valid_q[1]) score_q <= sp_rdata_i;
+      if (start_i) first_q <= 1'b1;
+      else if (valid_q[2] && phase_q == MAXIMUM) begin
+        first_q <= 1'b0;
+        if (first_q || $signed(score_q) > $signed(maximum_q)) maximum_q <= score_q;
+      end
+      if (valid_q[2]) difference_q <= maximum_q - score_q;
     end
-    if (valid_q[2]) difference_q <= maximum_q - score_q;
-  end
 
   // Index into the table: a product of 24 bits, rounded as the requantizer does it.
   logic [23:0] product_q, halves;
@@ -113,10 +117,11 @@ module softmax_unit #(
   assign halves  = product_q >> (shift - 6'd1);
   assign rounded = {1'b0, halves} + 25'd1;
 
-  always_ff @(posedge clk_i) begin
-    if (valid_q[3]) product_q <= {16'd0, difference_q} * {8'd0, multiplier};
-    if (valid_q[4]) index_q <= |rounded[24:INDEX_BITS+1] ? '1 : rounded[INDEX_BITS:1];
-  end
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      if (valid_q[3]) product_q <= {16'd0, difference_q} * {8'd0, multiplier};
+      if (valid_q[4]) index_q <= |rounded[24:INDEX_BITS+1] ? '1 : rounded[INDEX_BITS:1];
+    end
 
   exp_table u_exp_table (
       .clk_i, .en_i(valid_q[5]), .index_i(index_q), .value_o(exponential)
@@ -126,11 +131,13 @@ module softmax_unit #(
   logic [31:0] sum_q, reciprocal;
 
   always_ff @(posedge clk_i)
-    if (start_i) sum_q <= '0;
-    else if (valid_q[6] && phase_q == SUM) sum_q <= sum_q + 32'(exponential);
+    if (enable_i) begin
+      if (start_i) sum_q <= '0;
+      else if (valid_q[6] && phase_q == SUM) sum_q <= sum_q + 32'(exponential);
+    end
 
   divider u_divider (
-      .clk_i, .rst_i, .start_i(end_sum), .divisor_i(sum_q), .done_o(end_divide),
+      .clk_i, .rst_i, .enable_i, .start_i(end_sum), .divisor_i(sum_q), .done_o(end_divide),
       .quotient_o(reciprocal)
   );
 
@@ -141,11 +148,12 @@ module softmax_unit #(
 
   assign nearest = scaled_q + (SCALED_BITS'(1) << (RECIPROCAL_SHIFT - 1));
 
-  always_ff @(posedge clk_i) begin
-    if (valid_q[6]) scaled_q <= {32'd0, exponential} * {16'd0, reciprocal};
-    if (start_i) target_q <= ADDRESS_BITS'(inst_i[ga2_pkg::SM_D_LSB+:ga2_pkg::SM_D_BITS]);
-    else if (sp_we_o) target_q <= target_q + ADDRESS_BITS'(1);
-  end
+  always_ff @(posedge clk_i)
+    if (enable_i) begin
+      if (valid_q[6]) scaled_q <= {32'd0, exponential} * {16'd0, reciprocal};
+      if (start_i) target_q <= ADDRESS_BITS'(inst_i[ga2_pkg::SM_D_LSB+:ga2_pkg::SM_D_BITS]);
+      else if (sp_we_o) target_q <= target_q + ADDRESS_BITS'(1);
+    end
 
   assign sp_we_o    = phase_q == SCALE && valid_q[7];
   assign sp_waddr_o = sp_we_o ? target_q : '0;

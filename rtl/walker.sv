@@ -2,7 +2,7 @@
 //
 // load_i takes the rectangle (rows and cols at least 1); from the next cycle on addr_o, row_o and
 // col_o are those of its first word, and each cycle with step_i moves to the next one. last_o tells
-// that the current word is the last. Addresses wrap at ADDRESS_BITS.
+// that the current word is the last. Nothing changes without enable_i. Addresses wrap at ADDRESS_BITS.
 `default_nettype none
 module walker #(
     parameter int ADDRESS_BITS = 13,
@@ -10,6 +10,7 @@ module walker #(
     parameter int STRIDE_BITS = 16
 ) (
     input  logic                    clk_i,
+    input  logic                    enable_i,
     input  logic                    load_i,
     input  logic [ADDRESS_BITS-1:0] base_i,
     input  logic [COUNT_BITS-1:0]   rows_i,
@@ -30,23 +31,25 @@ module walker #(
   assign last_o   = last_col && row_o == last_row_q;
 
   always_ff @(posedge clk_i)
-    if (load_i) begin
-      addr_o     <= base_i;
-      next_row_q <= base_i + ADDRESS_BITS'(stride_i);
-      stride_q   <= ADDRESS_BITS'(stride_i);
-      row_o      <= '0;
-      col_o      <= '0;
-      last_row_q <= rows_i - COUNT_BITS'(1);
-      last_col_q <= cols_i - COUNT_BITS'(1);
-    end else if (step_i) begin
-      if (last_col) begin
-        addr_o     <= next_row_q;
-        next_row_q <= next_row_q + stride_q;
-        row_o      <= row_o + COUNT_BITS'(1);
+    if (enable_i) begin
+      if (load_i) begin
+        addr_o     <= base_i;
+        next_row_q <= base_i + ADDRESS_BITS'(stride_i);
+        stride_q   <= ADDRESS_BITS'(stride_i);
+        row_o      <= '0;
         col_o      <= '0;
-      end else begin
-        addr_o <= addr_o + ADDRESS_BITS'(1);
-        col_o  <= col_o + COUNT_BITS'(1);
+        last_row_q <= rows_i - COUNT_BITS'(1);
+        last_col_q <= cols_i - COUNT_BITS'(1);
+      end else if (step_i) begin
+        if (last_col) begin
+          addr_o     <= next_row_q;
+          next_row_q <= next_row_q + stride_q;
+          row_o      <= row_o + COUNT_BITS'(1);
+          col_o      <= '0;
+        end else begin
+          addr_o <= addr_o + ADDRESS_BITS'(1);
+          col_o  <= col_o + COUNT_BITS'(1);
+        end
       end
     end
 
