@@ -5,8 +5,10 @@
 //             are the images. With a reset cycle above 0, the job is first run up to that cycle,
 //             reset, and then run as a whole.
 // +out=DIR    receives <number>.external.hex, <number>.scratchpad.hex and results.txt, which has
-//             a line a job: number, verdict (done, hang or illegal), index of the instruction at
-//             the end, and the counters total, matrix, dma, vector, control; then the line "end".
+//             a line a job: number, verdict, index of the instruction at the end, and the
+//             counters total, matrix, dma, vector, control; then the line "end". The verdict is
+//             done, hang (the limit was reached), illegal (unknown opcode) or undefined (an x on
+//             a request to external memory).
 // +stall=P    percentage of stalled cycles of external memory (0)
 // +seed=N     seed of the stalls (1)
 // +latency=N  cycles from a request of external memory to its answer (8)
@@ -62,6 +64,7 @@ module tb #(
   string jobs, out, wave;
   int list, results, option;
   int number, entries, limit, reset_cycle, has_scratchpad, cycles;
+  logic undefined;
   logic [ga2_pkg::INSTRUCTION_BITS-1:0] entry [0:PROGRAM_ENTRIES-1];
 
   task reset;
@@ -91,17 +94,20 @@ module tb #(
   task run(input int bound);
     start = 1'b1;
     @(negedge clk);
-    start  = 1'b0;
-    cycles = 0;
+    start     = 1'b0;
+    cycles    = 0;
+    undefined = 1'b0;
     while (done !== 1'b1 && cycles < bound) begin
       @(negedge clk);
       cycles = cycles + 1;
+      if (ext_valid !== 1'b0)
+        if (^{ext_valid, ext_write, ext_addr} === 1'bx) undefined = 1'b1;
     end
   endtask
 
   task report;
     $fwrite(results, "%0d %0s %0d %0d %0d %0d %0d %0d\n", number,
-            done !== 1'b1 ? "hang" : illegal !== 1'b0 ? "illegal" : "done",
+            undefined ? "undefined" : done !== 1'b1 ? "hang" : illegal !== 1'b0 ? "illegal" : "done",
             index, total, matrix, dma, vector, control);
     $writememh($sformatf("%0s/%0d.external.hex", out, number), u_external.mem);
     $writememh($sformatf("%0s/%0d.scratchpad.hex", out, number), u_dut.u_scratchpad.mem);

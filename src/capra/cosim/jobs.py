@@ -29,8 +29,12 @@ class Job:
     """All words of external memory."""
     scratchpad: Words | None = None
     """All words of the scratchpad; None leaves them as they are, undefined at first."""
+    external_known: npt.NDArray[np.bool_] | None = None
+    """Where False, a word starts undefined and `external` does not matter; None: all are known."""
     reset_cycle: int = 0
     """Above 0: run up to this cycle first, reset the chip, load everything again and run."""
+    limit: int = 0
+    """Cycles after which the watchdog calls it a hang; 0: from the program and the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +65,25 @@ def write_jobs(directory: Path, jobs: Sequence[Job], memory: MemoryModel) -> Non
         assert len(job.external) == chip.external_words
         code = b"".join(encode(i).to_bytes(INSTRUCTION_BYTES, "big") for i in program.instructions)
         (directory / f"{number}.program.hex").write_text(code.hex("\n", INSTRUCTION_BYTES) + "\n")
-        (directory / f"{number}.external.hex").write_text(memory_text(job.external))
+        (directory / f"{number}.external.hex").write_text(
+            memory_text(job.external, job.external_known)
+        )
         if job.scratchpad is not None:
             assert len(job.scratchpad) == chip.scratchpad_words
             (directory / f"{number}.scratchpad.hex").write_text(memory_text(job.scratchpad))
         flag = int(job.scratchpad is not None)
-        limit = memory.limit(program)
+        limit = job.limit or memory.limit(program)
         lines.append(f"{number} {len(program.instructions)} {limit} {job.reset_cycle} {flag}\n")
     (directory / "jobs.txt").write_text("".join(lines))
 
 
-def memory_text(words: Words) -> str:
-    """The words as the text of a memory file."""
-    return words.astype(">i4").tobytes().hex("\n", 4) + "\n"
+def memory_text(words: Words, known: npt.NDArray[np.bool_] | None = None) -> str:
+    """The words as the text of a memory file, those that are not known as x."""
+    text = words.astype(">i4").tobytes().hex("\n", 4)
+    if known is not None:
+        lines = zip(text.split("\n"), known.tolist(), strict=True)
+        text = "\n".join(line if ok else "x" * 8 for line, ok in lines)
+    return text + "\n"
 
 
 def parse_memory(text: str) -> tuple[Words, npt.NDArray[np.bool_]]:

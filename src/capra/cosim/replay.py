@@ -16,7 +16,8 @@ from capra.cosim.toolchain import Configuration, built
 from capra.errors import CosimError
 from capra.isa.timing import Counters
 
-Verdict = Literal["done", "hang", "illegal"]
+Verdict = Literal["done", "hang", "illegal", "undefined"]
+"""How a job ended: at HALT, by the watchdog, at an unknown opcode, or with x on an output."""
 
 STANDARD_MEMORY: Final = MemoryModel()
 

@@ -1,0 +1,72 @@
+import os
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from capra.cosim.compare import difference, expected
+from capra.cosim.jobs import Job, MemoryModel
+from capra.cosim.replay import Replay, replay
+from capra.cosim.toolchain import Configuration, Simulator, require
+from capra.errors import CosimError
+
+Check = Callable[..., Replay]
+
+
+@pytest.fixture(params=list(Simulator))
+def simulator(request: pytest.FixtureRequest) -> Simulator:
+    """Each simulator; a missing one skips the test at home and fails it in CI."""
+    which = Simulator(request.param)
+    try:
+        require(which)
+    except CosimError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    return which
+
+
+@pytest.fixture
+def verilator() -> Simulator:
+    try:
+        require(Simulator.VERILATOR)
+    except CosimError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    return Simulator.VERILATOR
+
+
+@pytest.fixture
+def icarus() -> Simulator:
+    try:
+        require(Simulator.ICARUS)
+    except CosimError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    return Simulator.ICARUS
+
+
+@pytest.fixture(scope="session")
+def check() -> Check:
+    """Replays jobs in a simulator and fails on the first difference from Capra's own simulator."""
+
+    def run(
+        simulator: Simulator,
+        jobs: Sequence[Job],
+        memory: MemoryModel | None = None,
+        *,
+        random_initial: bool = False,
+        seed: int = 1,
+    ) -> Replay:
+        memory = memory or MemoryModel()
+        configuration = Configuration(
+            simulator, jobs[0].program.chip, random_initial=random_initial
+        )
+        result = replay(configuration, jobs, memory, seed=seed)
+        for job, outcome in zip(jobs, result.outcomes, strict=True):
+            found = difference(job, expected(job), outcome, any_dma=memory != MemoryModel())
+            assert found is None, f"{simulator}: {found}"
+        return result
+
+    return run

@@ -1,0 +1,172 @@
+"""Simulator = Icarus = Verilator, on random programs and on those of the tiny models.
+
+CAPRA_SEED and CAPRA_RANDOM_PROGRAMS choose the first seed and the number of random programs.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from capra.cosim import jobs as cosim_jobs
+from capra.cosim.compare import difference, expected
+from capra.cosim.jobs import Job, MemoryModel
+from capra.cosim.random_programs import random_job
+from capra.cosim.replay import Replay, replay
+from capra.cosim.toolchain import Configuration, Simulator
+from capra.isa.chip import Chip
+from capra.isa.encoding import encode
+from capra.isa.instruction import Instruction
+from capra.isa.program import Program
+from capra.lm.target import ChipTarget
+from capra.lm.tiny import random_model, structured_model
+from capra.numerics import IntArray
+from capra.sim.device import Execution
+from capra.sim.machine import Machine
+
+Check = Callable[..., Replay]
+
+SEED = int(os.environ.get("CAPRA_SEED", "0"))
+RANDOM_PROGRAMS = int(os.environ.get("CAPRA_RANDOM_PROGRAMS", "100"))
+SMALL = Chip(external_words=1000, scratchpad_words=1024, operand_depth=256, program_entries=64)
+
+
+class Recorder:
+    """A device that remembers each program with the memories that it started from."""
+
+    def __init__(self, chip: Chip) -> None:
+        self.machine = Machine(chip)
+        self.jobs: list[Job] = []
+        self.known = np.zeros(chip.external_words, dtype=bool)
+
+    def execute(self, program: Program, feeds: Mapping[str, IntArray]) -> Execution:
+        machine, known = self.machine, np.zeros_like(self.known)
+        for slot in program.slots("input", "weight"):
+            machine.write_external(slot.address, feeds[slot.name])
+            known[slot.address : slot.end] = True
+        self.jobs.append(Job(program, machine.external.copy(), machine.scratchpad.copy(), known))
+        counters = machine.run(program)
+        outputs = {
+            slot.name: machine.external[slot.address : slot.end]
+            .astype(np.int64)
+            .reshape(slot.rows, slot.cols)
+            for slot in program.slots("output")
+        }
+        return Execution(outputs, counters)
+
+
+@cache
+def model_jobs() -> tuple[Job, ...]:
+    """Prefill, steps and verifiers of both tiny models at growing cache lengths.
+
+    Only the words that the host wrote start defined.
+    """
+    jobs: list[Job] = []
+    for model in (random_model(1), structured_model(2)):
+        device = Recorder(model.config.chip)
+        session = ChipTarget(model, device).session()
+        session.prefill([1, 2, 3, 4, 5])
+        for block in ([6], [7, 8, 9, 10], [3], [1, 2], [15, 14, 13, 12, 11, 10, 9, 8], [0]):
+            session.forward(block)
+        jobs += device.jobs
+    return tuple(jobs)
+
+
+def defined(job: Job) -> Job:
+    """The job with every word defined, so that every word is compared."""
+    return replace(job, external_known=None)
+
+
+def undefined(job: Job) -> Job:
+    """The job with nothing defined but what the host wrote."""
+    return replace(job, scratchpad=None)
+
+
+def random_jobs(count: int, first: int = SEED, instructions: int = 12) -> list[Job]:
+    return [random_job(first + i, SMALL, instructions) for i in range(count)]
+
+
+def test_random_programs(simulator: Simulator, check: Check) -> None:
+    print(f"seeds {SEED} .. {SEED + RANDOM_PROGRAMS - 1}")
+    check(simulator, random_jobs(RANDOM_PROGRAMS))
+
+
+def test_programs_of_the_tiny_models(simulator: Simulator, check: Check) -> None:
+    check(simulator, [defined(job) for job in model_jobs()])
+
+
+def test_undefined_memories_reach_nothing(icarus: Simulator, check: Check) -> None:
+    for job in model_jobs()[:7]:  # one a run: later jobs would find what earlier ones left
+        check(icarus, [undefined(job)])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_random_initial_values_change_nothing(
+    verilator: Simulator, check: Check, seed: int
+) -> None:
+    jobs = [undefined(job) for job in model_jobs()]
+    check(verilator, jobs, random_initial=True, seed=seed)
+
+
+@pytest.mark.parametrize("percent", [10, 90])
+def test_stalls_change_only_dma_and_total(simulator: Simulator, check: Check, percent: int) -> None:
+    jobs = random_jobs(20, SEED + 5000)
+    calm = check(simulator, jobs)
+    stalled = check(simulator, jobs, MemoryModel(stall_percent=percent, seed=SEED + 3))
+    assert stalled.cycles > calm.cycles
+
+
+@pytest.mark.parametrize("latency", [1, 2, 7, 9, 100])
+def test_latency_is_paid_once_a_load(simulator: Simulator, check: Check, latency: int) -> None:
+    jobs = random_jobs(10, SEED + 6000)
+    result = check(simulator, jobs, MemoryModel(latency=latency))
+    for job, outcome in zip(jobs, result.outcomes, strict=True):
+        loads = job.program.histogram().get("LD", 0)
+        assert outcome.counters.dma == job.program.counters.dma + loads * (latency - 8)
+
+
+def test_reset_in_the_middle_of_a_program(simulator: Simulator, check: Check) -> None:
+    jobs = [
+        replace(job, reset_cycle=1 + (37 * i) % job.program.cycles)
+        for i, job in enumerate(random_jobs(60, SEED + 7000))
+    ]
+    check(simulator, jobs)
+
+
+def test_reset_while_memory_stalls(simulator: Simulator, check: Check) -> None:
+    jobs = [
+        replace(job, reset_cycle=1 + (53 * i) % job.program.cycles)
+        for i, job in enumerate(random_jobs(20, SEED + 8000))
+    ]
+    check(simulator, jobs, MemoryModel(stall_percent=50))
+
+
+def test_watchdog_names_the_instruction(simulator: Simulator) -> None:
+    job = random_job(SEED + 9000, SMALL)
+    cycles, index = 0, 5  # ends in the middle of instruction 5
+    cycles = sum(inst.cycles + 2 for inst in job.program.instructions[:index]) + 2
+    cut = replace(job, limit=cycles)
+    outcome, after = replay(Configuration(simulator, SMALL), [cut, job]).outcomes
+    assert (outcome.verdict, outcome.index) == ("hang", index)
+    message = difference(cut, expected(cut), outcome)
+    assert message is not None
+    assert f"hang at instruction {index} ({job.program.instructions[index]}" in message
+    assert difference(job, expected(job), after) is None, "the job after a hang runs as ever"
+
+
+def test_an_unknown_opcode_stops_the_chip(
+    simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = random_job(SEED + 9001, SMALL)
+    bad = job.program.instructions[3]
+
+    def corrupt(inst: Instruction) -> int:
+        return 9 if inst is bad else encode(inst)
+
+    monkeypatch.setattr(cosim_jobs, "encode", corrupt)
+    (outcome,) = replay(Configuration(simulator, SMALL), [job]).outcomes
+    assert (outcome.verdict, outcome.index) == ("illegal", 3)
+    assert outcome.total == sum(i.cycles + 2 for i in job.program.instructions[:3]) + 2
