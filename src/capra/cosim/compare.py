@@ -39,8 +39,9 @@ def difference(
     """The first difference as a sentence, or None when chip and simulator agree.
 
     A hang comes first, then memory, in the order of the instructions that wrote last, then the
-    counters. With `any_dma`, for a memory with its own timing, the dma and total counters only have to
-    agree with each other. Of words that start undefined, only those that the program wrote count.
+    counters. With `any_dma`, for a memory with its own timing, the dma and total counters only
+    have to agree with each other. Of words that start undefined, only those that the program wrote
+    count.
     """
     program = job.program
     if outcome.verdict != "done":
@@ -140,7 +141,8 @@ def _tensor(program: Program, memory: Memory, address: int, index: int | None) -
                 row, col = divmod(address - slot.address, slot.cols)
                 return f" ({slot.kind} {slot.name}[{row}, {col}])"
         return ""
-    for home in program.tensors.values():
+    homes = sorted(program.tensors.values(), key=lambda home: home.ready)
+    for home in homes:  # the first that is complete after the instruction is being written by it
         if index is not None and index <= home.ready and home.base <= address < home.region.end:
             row, col = _element(home.region, address)
             if col < home.cols:
