@@ -184,8 +184,8 @@ module matrix_unit #(
       else if (read_last) read_q <= 1'b0;
       if (put_last_q) step_q <= '0;
       else if (read_q) step_q <= step_q + K_BITS'(1);
-      last_in_ram_q  <= read_q && read_last;
-      last_at_edge_q <= last_in_ram_q;
+      last_in_ram_q  <= read_q && read_last && !rst_i;
+      last_at_edge_q <= last_in_ram_q && !rst_i;
     end
 
   operand_memory #(.DEPTH(OPERAND_DEPTH)) u_a (

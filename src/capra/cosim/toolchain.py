@@ -47,11 +47,6 @@ class Configuration:
     """Verilator only: state without a defined start takes random values, from a seed of the run."""
 
 
-def available(simulator: Simulator) -> bool:
-    """True when the simulator is installed."""
-    return all(shutil.which(program) for program in _PROGRAMS[simulator])
-
-
 def require(simulator: Simulator) -> None:
     """Raise CosimError, naming the package to install, unless the simulator is there."""
     for program in _PROGRAMS[simulator]:
