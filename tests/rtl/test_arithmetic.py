@@ -167,6 +167,10 @@ def test_sums_of_extreme_products(simulator: Simulator, check: Check) -> None:
     check(simulator, [wrap])
 
 
+def test_a_program_of_nothing_but_halt(simulator: Simulator, check: Check) -> None:
+    assert check(simulator, [job("halt", []), job("halt again", [])]).cycles == 4
+
+
 def test_dma_at_both_ends_of_both_memories(simulator: Simulator, check: Check) -> None:
     last = 8191
     ends = [(0, last), (last, 0), (0, 0), (last, last)]

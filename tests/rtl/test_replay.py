@@ -31,7 +31,7 @@ Check = Callable[..., Replay]
 
 SEED = int(os.environ.get("CAPRA_SEED", "0"))
 RANDOM_PROGRAMS = int(os.environ.get("CAPRA_RANDOM_PROGRAMS", "100"))
-SMALL = Chip(external_words=1000, scratchpad_words=1024, operand_depth=256, program_entries=64)
+SMALL = Chip(external_words=1000, scratchpad_words=1024, operand_depth=300, program_entries=64)
 
 
 class Recorder:

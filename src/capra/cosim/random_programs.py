@@ -49,7 +49,7 @@ def _random_instruction(draw: random.Random, chip: Chip, earlier: list[Instructi
     """Draw again until the instruction fits the chip."""
     op = draw.choice(_WORKERS)
     while True:
-        fields = {f.name: _value(draw, f) for f in op.fields}
+        fields = {f.name: _value(draw, f, chip) for f in op.fields}
         if op.overlap is Overlap.SAME and draw.random() < 0.3:  # in place
             _copy_source_strides(op, fields)
             in_place = True
@@ -66,7 +66,7 @@ def _random_instruction(draw: random.Random, chip: Chip, earlier: list[Instructi
         return inst
 
 
-def _value(draw: random.Random, f: Field) -> int:
+def _value(draw: random.Random, f: Field, chip: Chip) -> int:
     """A value of any field but an address, mostly small."""
     kind = draw.random()
     if f.bits <= 6:
@@ -76,8 +76,17 @@ def _value(draw: random.Random, f: Field) -> int:
     if kind < 0.15:
         return f.minimum
     if kind < 0.2:
-        return f.limit
+        return min(f.limit, _largest(f, chip))
     return draw.randint(max(f.minimum, 1), _SMALL if kind < 0.8 else _MEDIUM)
+
+
+def _largest(f: Field, chip: Chip) -> int:
+    """The largest useful value on a chip: K fits the operand memories, three vectors the others."""
+    if f.name == "k":
+        return chip.operand_depth
+    if f.name == "n":
+        return min(chip.scratchpad_words, chip.external_words) // 3
+    return f.limit
 
 
 def _copy_source_strides(op: Op, fields: dict[str, int]) -> None:
