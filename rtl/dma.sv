@@ -2,8 +2,8 @@
 //
 // start_i (one cycle, with the instruction, which stays until done) begins; the next cycle is the
 // unit's first and the one with done_o its last. enable_i is high with start_i, while the unit
-// works and with rst_i; without it no register changes. ext_*: a request is taken in a cycle with valid
-// and ready; reads are answered in order, one word a cycle with ext_rvalid_i; writes are not
+// works and with rst_i; without it no register changes. ext_*: a request is taken in a cycle with
+// valid and ready; reads are answered in order, one word a cycle with ext_rvalid_i; writes are not
 // answered. Stalls of either side only make it wait.
 //
 // Cycles of LD: requests in cycles 1 .. n; the last answer comes the memory's latency later and

@@ -107,8 +107,8 @@ module matrix_unit #(
   end
 
   walker #(.ADDRESS_BITS(ADDRESS_BITS), .COUNT_BITS(K_BITS)) u_walker (
-      .clk_i, .enable_i, .load_i(advance), .base_i(base), .rows_i(rows), .cols_i(cols), .stride_i(stride),
-      .step_i(loading || draining),
+      .clk_i, .enable_i, .load_i(advance), .base_i(base), .rows_i(rows), .cols_i(cols),
+      .stride_i(stride), .step_i(loading || draining),
       .addr_o(walk_addr), .row_o(walk_row), .col_o(walk_col), .last_o(walk_last)
   );
 
@@ -189,13 +189,15 @@ module matrix_unit #(
     end
 
   operand_memory #(.DEPTH(OPERAND_DEPTH)) u_a (
-      .clk_i, .enable_i, .clear_i(start_i), .we_i(put_a_q), .bank_i(put_bank_q), .windex_i(put_index_q),
-      .byte_i(put_word_q[7:0]), .re_i(read_q), .rindex_i(step), .lanes_i(rows_used), .data_o(a_bytes)
+      .clk_i, .enable_i, .clear_i(start_i),
+      .we_i(put_a_q), .bank_i(put_bank_q), .windex_i(put_index_q), .byte_i(put_word_q[7:0]),
+      .re_i(read_q), .rindex_i(step), .lanes_i(rows_used), .data_o(a_bytes)
   );
 
   operand_memory #(.DEPTH(OPERAND_DEPTH)) u_b (
-      .clk_i, .enable_i, .clear_i(start_i), .we_i(put_b_q), .bank_i(put_bank_q), .windex_i(put_index_q),
-      .byte_i(put_word_q[7:0]), .re_i(read_q), .rindex_i(step), .lanes_i(columns_used), .data_o(b_bytes)
+      .clk_i, .enable_i, .clear_i(start_i),
+      .we_i(put_b_q), .bank_i(put_bank_q), .windex_i(put_index_q), .byte_i(put_word_q[7:0]),
+      .re_i(read_q), .rindex_i(step), .lanes_i(columns_used), .data_o(b_bytes)
   );
 
   array u_array (

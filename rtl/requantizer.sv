@@ -3,7 +3,7 @@
 //
 // y_o belongs to the x_i of the cycle before, if valid_i was high then. mul_i, sh_i and relu_i must
 // be stable. The 32 x 16 bit product is registered; the second stage shifts by sh_i - 1, adds one
-// and shifts once more, which equals adding the half first: floor(floor(p / 2^(s-1)) + 1) / 2).
+// and shifts once more, which equals adding the half first: floor((floor(p / 2^(s-1)) + 1) / 2).
 // Assumes: sh_i in 1 .. 47.
 `default_nettype none
 module requantizer (

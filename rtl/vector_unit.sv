@@ -45,25 +45,29 @@ module vector_unit #(
   assign max_enable = rst_i || (enable_i && max_is);
 
   requantize_unit #(.ADDRESS_BITS(ADDRESS_BITS)) u_requantize (
-      .clk_i, .rst_i, .enable_i(rq_enable), .start_i(start_i && rq_is), .inst_i, .done_o(rq_done),
+      .clk_i, .rst_i, .enable_i(rq_enable), .start_i(start_i && rq_is), .inst_i,
+      .done_o(rq_done),
       .sp_re_o(rq_re), .sp_raddr_o(rq_raddr), .sp_rdata_i,
       .sp_we_o(rq_we), .sp_waddr_o(rq_waddr), .sp_wdata_o(rq_wdata)
   );
 
   add_unit #(.ADDRESS_BITS(ADDRESS_BITS)) u_add (
-      .clk_i, .rst_i, .enable_i(add_enable), .start_i(start_i && add_is), .inst_i, .done_o(add_done),
+      .clk_i, .rst_i, .enable_i(add_enable), .start_i(start_i && add_is), .inst_i,
+      .done_o(add_done),
       .sp_re_o(add_re), .sp_raddr_o(add_raddr), .sp_rdata_i(sp_rdata_i[7:0]),
       .sp_we_o(add_we), .sp_waddr_o(add_waddr), .sp_wdata_o(add_wdata)
   );
 
   softmax_unit #(.ADDRESS_BITS(ADDRESS_BITS)) u_softmax (
-      .clk_i, .rst_i, .enable_i(sm_enable), .start_i(start_i && sm_is), .inst_i, .done_o(sm_done),
+      .clk_i, .rst_i, .enable_i(sm_enable), .start_i(start_i && sm_is), .inst_i,
+      .done_o(sm_done),
       .sp_re_o(sm_re), .sp_raddr_o(sm_raddr), .sp_rdata_i(sp_rdata_i[7:0]),
       .sp_we_o(sm_we), .sp_waddr_o(sm_waddr), .sp_wdata_o(sm_wdata)
   );
 
   argmax_unit #(.ADDRESS_BITS(ADDRESS_BITS)) u_argmax (
-      .clk_i, .rst_i, .enable_i(max_enable), .start_i(start_i && max_is), .inst_i, .done_o(max_done),
+      .clk_i, .rst_i, .enable_i(max_enable), .start_i(start_i && max_is), .inst_i,
+      .done_o(max_done),
       .sp_re_o(max_re), .sp_raddr_o(max_raddr), .sp_rdata_i,
       .sp_we_o(max_we), .sp_waddr_o(max_waddr), .sp_wdata_o(max_wdata)
   );

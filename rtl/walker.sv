@@ -2,7 +2,8 @@
 //
 // load_i takes the rectangle (rows and cols at least 1); from the next cycle on addr_o, row_o and
 // col_o are those of its first word, and each cycle with step_i moves to the next one. last_o tells
-// that the current word is the last. Nothing changes without enable_i. Addresses wrap at ADDRESS_BITS.
+// that the current word is the last. Nothing changes without enable_i. Addresses wrap at
+// ADDRESS_BITS.
 `default_nettype none
 module walker #(
     parameter int ADDRESS_BITS = 13,

@@ -61,7 +61,7 @@ module tb #(
       .wdata_i(ext_wdata), .rvalid_o(ext_rvalid), .rdata_o(ext_rdata)
   );
 
-  string jobs, out, wave;
+  string jobs, out, wave, verdict;
   int list, results, option;
   int number, entries, limit, reset_cycle, has_scratchpad, cycles;
   logic undefined;
@@ -109,9 +109,12 @@ module tb #(
   endtask
 
   task report;
-    $fwrite(results, "%0d %0s %0d %0d %0d %0d %0d %0d\n", number,
-            undefined ? "undefined" : done !== 1'b1 ? "hang" : illegal !== 1'b0 ? "illegal" : "done",
-            index, total, matrix, dma, vector, control);
+    if (undefined) verdict = "undefined";
+    else if (done !== 1'b1) verdict = "hang";
+    else if (illegal !== 1'b0) verdict = "illegal";
+    else verdict = "done";
+    $fwrite(results, "%0d %0s %0d %0d %0d %0d %0d %0d\n", number, verdict, index, total,
+            matrix, dma, vector, control);
     $writememh($sformatf("%0s/%0d.external.hex", out, number), u_external.mem);
     $writememh($sformatf("%0s/%0d.scratchpad.hex", out, number), u_dut.u_scratchpad.mem);
   endtask

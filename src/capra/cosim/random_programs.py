@@ -58,7 +58,7 @@ def _random_instruction(draw: random.Random, chip: Chip, earlier: list[Instructi
         try:
             _place(draw, op, fields, chip, earlier)
             if in_place:
-                fields["d"] = fields[op.reads[0].base]
+                fields["d"] = fields[draw.choice(op.reads).base]
             inst = instruction(op.mnemonic, **fields)
             check_on_chip(inst, chip)
         except ProgramError:
