@@ -4,58 +4,31 @@ CAPRA_SEED and CAPRA_RANDOM_PROGRAMS choose the first seed and the number of ran
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
 import pytest
 
 from capra.cosim import jobs as cosim_jobs
 from capra.cosim.compare import difference, expected
 from capra.cosim.jobs import Job, MemoryModel
 from capra.cosim.random_programs import random_job
+from capra.cosim.record import RecordingDevice
 from capra.cosim.replay import Replay, replay
 from capra.cosim.toolchain import Configuration, Simulator
 from capra.isa.chip import Chip
 from capra.isa.encoding import encode
 from capra.isa.instruction import Instruction
-from capra.isa.program import Program
+from capra.lm.models import load_model
 from capra.lm.target import ChipTarget
 from capra.lm.tiny import random_model, structured_model
-from capra.numerics import IntArray
-from capra.sim.device import Execution
-from capra.sim.machine import Machine
 
 Check = Callable[..., Replay]
 
 SEED = int(os.environ.get("CAPRA_SEED", "0"))
 RANDOM_PROGRAMS = int(os.environ.get("CAPRA_RANDOM_PROGRAMS", "100"))
 SMALL = Chip(external_words=1000, scratchpad_words=1024, operand_depth=300, program_entries=64)
-
-
-class Recorder:
-    """A device that remembers each program with the memories that it started from."""
-
-    def __init__(self, chip: Chip) -> None:
-        self.machine = Machine(chip)
-        self.jobs: list[Job] = []
-        self.known = np.zeros(chip.external_words, dtype=bool)
-
-    def execute(self, program: Program, feeds: Mapping[str, IntArray]) -> Execution:
-        machine, known = self.machine, np.zeros_like(self.known)
-        for slot in program.slots("input", "weight"):
-            machine.write_external(slot.address, feeds[slot.name])
-            known[slot.address : slot.end] = True
-        self.jobs.append(Job(program, machine.external.copy(), machine.scratchpad.copy(), known))
-        counters = machine.run(program)
-        outputs = {
-            slot.name: machine.external[slot.address : slot.end]
-            .astype(np.int64)
-            .reshape(slot.rows, slot.cols)
-            for slot in program.slots("output")
-        }
-        return Execution(outputs, counters)
 
 
 @cache
@@ -66,7 +39,7 @@ def model_jobs() -> tuple[Job, ...]:
     """
     jobs: list[Job] = []
     for model in (random_model(1), structured_model(2)):
-        device = Recorder(model.config.chip)
+        device = RecordingDevice(model.config.chip)
         session = ChipTarget(model, device).session()
         session.prefill([1, 2, 3, 4, 5])
         for block in ([6], [7, 8, 9, 10], [3], [1, 2], [15, 14, 13, 12, 11, 10, 9, 8], [0]):
@@ -96,6 +69,16 @@ def test_random_programs(simulator: Simulator, check: Check) -> None:
 
 def test_programs_of_the_tiny_models(simulator: Simulator, check: Check) -> None:
     check(simulator, [defined(job) for job in model_jobs()])
+
+
+def test_a_step_and_a_verifier_of_the_pydoc_model(verilator: Simulator, check: Check) -> None:
+    model = load_model("pydoc")
+    device = RecordingDevice(model.config.chip)
+    session = ChipTarget(model, device).session()
+    session.prefill([1, 2, 3, 4, 5])
+    session.forward([6])
+    session.forward([7, 8, 9, 10])
+    check(verilator, [defined(job) for job in device.jobs[1:]])
 
 
 def test_undefined_memories_reach_nothing(icarus: Simulator, check: Check) -> None:
