@@ -20,8 +20,10 @@ from capra import __version__
 from capra.errors import CapraError, InputError
 
 if TYPE_CHECKING:
+    from capra.cosim.verify import Verifier
     from capra.isa.program import Program
     from capra.lm.model import LanguageModel
+    from capra.sim.device import Device
     from capra.spec_decode.proposers import Proposer
 
 app = typer.Typer(
@@ -83,6 +85,14 @@ ScratchpadOption = Annotated[
         "--scratchpad-words",
         parser=_positive,
         help="Size of the scratchpad. [default: the model's chip]",
+    ),
+]
+RtlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--rtl",
+        help="Replay every executed program on the chip's RTL: icarus, verilator, or both with a "
+        "comma.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
@@ -166,6 +176,7 @@ def decode(
     ] = None,
     external_words: ExternalOption = None,
     scratchpad_words: ScratchpadOption = None,
+    rtl: RtlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Continue a prompt plainly and speculatively on the simulated chip, and compare the two."""
@@ -175,9 +186,11 @@ def decode(
 
     language_model = _load_model(model, model_seed, external_words, scratchpad_words)
     tokens = _prompt_tokens(language_model, prompt, start_token)
-    make_proposer = _draft(draft, language_model, draft_noise, draft_seed)
+    verifier = _verifier(rtl)
+    device = None if verifier is None else verifier.device(language_model.config.chip)
+    make_proposer = _draft(draft, language_model, draft_noise, draft_seed, device)
     detokenize = _detokenizer(language_model)
-    target = ChipTarget(language_model)
+    target = ChipTarget(language_model, device)
     target.check_fit(len(tokens), max_new_tokens, num_speculative_tokens)
 
     def stream(label: str) -> Callable[[Sequence[int]], None]:
@@ -192,6 +205,7 @@ def decode(
         num_speculative_tokens=num_speculative_tokens,
     )  # fmt: skip
     record = comparison_record(plain, speculative, detokenize)
+    mismatch = _finish(verifier, record)
     if as_json:
         _print_json(record)
     else:
@@ -200,22 +214,32 @@ def decode(
         print("\n")
         _print_table(comparison_table(record))
         print(f"\n{verdict(record)}")
-    if not record["tokens_equal"]:
+        _print_rtl(record)
+    if mismatch or not record["tokens_equal"]:
         raise typer.Exit(1)
 
 
 @app.command(epilog="Example: capra table --json")
-def table(as_json: JsonOption = False) -> None:
+def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
     """The seven recorded runs of the tiny models: 32 tokens, plain and speculative."""
     from capra.report.tables import runs_table
     from capra.spec_decode.experiments import RUNS, table_runs
 
+    verifier = _verifier(rtl)
     with _progress("runs", RUNS) as advance:
-        runs = table_runs(lambda _run: advance())
+        if verifier is None:
+            runs = table_runs(lambda _run: advance())
+        else:
+            runs = table_runs(lambda _run: advance(), verifier.device)
+    record: dict[str, Any] = {"runs": runs}
+    mismatch = _finish(verifier, record)
     if as_json:
-        _print_json({"runs": runs})
+        _print_json(record)
     else:
         _print_table(runs_table(runs))
+        _print_rtl(record)
+    if mismatch:
+        raise typer.Exit(1)
 
 
 @app.command(epilog="Example: capra grid")
@@ -296,6 +320,45 @@ def dis(
     print(print_program(load_program(file)), end="")
 
 
+@app.command(epilog="Example: capra replay step_c0.ga2 --rtl verilator")
+def replay(
+    file: Annotated[Path, typer.Argument(help="A program file that `capra compile` wrote.")],
+    rtl: Annotated[
+        str, typer.Option("--rtl", help="icarus, verilator, or both with a comma.")
+    ] = "icarus,verilator",
+    seed: Annotated[
+        int, typer.Option(parser=_count, help="Seed of the inputs, the weights and all memory.")
+    ] = 1,
+    wave: Annotated[
+        Path | None,
+        typer.Option(help="Waveform to write, FILE.vcd or FILE.fst; needs a single simulator."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a program file on the simulator and on the chip's RTL, on random data, and compare."""
+    from capra.cosim.toolchain import parse_simulators
+    from capra.cosim.verify import replay_program
+    from capra.isa.program import load_program
+
+    simulators = parse_simulators(rtl)
+    program = load_program(file)
+    verifier = replay_program(program, simulators, seed, wave)
+    record = {
+        "program": program.name,
+        "seed": seed,
+        "cycles": program.cycles,
+        "cycles_by_unit": program.counters.by_unit(),
+    }
+    mismatch = _finish(verifier, record)
+    if as_json:
+        _print_json(record)
+    else:
+        print(f"{program.name}: {_describe(program)}")
+        _print_rtl(record)
+    if mismatch:
+        raise typer.Exit(1)
+
+
 @app.command("eval", epilog="Example: capra eval --windows 32")
 def evaluate(
     model: ModelOption = "pydoc",
@@ -353,6 +416,35 @@ def train(
     _say(f"wrote {output}")
 
 
+def _verifier(rtl: str | None) -> "Verifier | None":
+    """What replays on the named RTL simulators; nothing of it is needed without the option."""
+    if rtl is None:
+        return None
+    from capra.cosim.toolchain import parse_simulators
+    from capra.cosim.verify import Verifier
+
+    return Verifier(parse_simulators(rtl))
+
+
+def _finish(verifier: "Verifier | None", record: dict[str, Any]) -> bool:
+    """Add what the replays found to a record, and say the first mismatch; whether there is one."""
+    if verifier is None:
+        return False
+    verifier.finish()
+    record["rtl"] = verifier.record()
+    mismatch = verifier.first_mismatch
+    if mismatch is not None:
+        _say(f"mismatch: {mismatch}")
+    return mismatch is not None
+
+
+def _print_rtl(record: dict[str, Any]) -> None:
+    from capra.report.tables import rtl_lines
+
+    for line in rtl_lines(record.get("rtl", {})):
+        print(line)
+
+
 def _load_model(
     name: str, seed: int, external_words: int | None = None, scratchpad_words: int | None = None
 ) -> "LanguageModel":
@@ -391,7 +483,7 @@ def _prompt_tokens(
 
 
 def _draft(
-    name: str, model: "LanguageModel", noise: float, seed: int
+    name: str, model: "LanguageModel", noise: float, seed: int, device: "Device | None"
 ) -> Callable[[tuple[int, ...]], "Proposer"]:
     """How to make the proposer of a name, given the prompt and the plain run's continuation.
 
@@ -416,7 +508,7 @@ def _draft(
             if name == "bigram"
             else load_bigram_from(Path(name), model, noise, seed)
         )
-        proposer = proposers.ChainProposer(ChipBigram(bigram, model.config.chip))
+        proposer = proposers.ChainProposer(ChipBigram(bigram, model.config.chip, device))
     else:
         raise InputError(
             f"--draft is {name!r}, expected bigram, constant, random, always-right, always-wrong "

@@ -39,12 +39,11 @@ def model_jobs() -> tuple[Job, ...]:
     """
     jobs: list[Job] = []
     for model in (random_model(1), structured_model(2)):
-        device = RecordingDevice(model.config.chip)
+        device = RecordingDevice(model.config.chip, lambda job, _left: jobs.append(job))
         session = ChipTarget(model, device).session()
         session.prefill([1, 2, 3, 4, 5])
         for block in ([6], [7, 8, 9, 10], [3], [1, 2], [15, 14, 13, 12, 11, 10, 9, 8], [0]):
             session.forward(block)
-        jobs += device.jobs
     return tuple(jobs)
 
 
@@ -72,13 +71,13 @@ def test_programs_of_the_tiny_models(simulator: Simulator, check: Check) -> None
 
 
 def test_a_step_and_a_verifier_of_the_pydoc_model(verilator: Simulator, check: Check) -> None:
-    model = load_model("pydoc")
-    device = RecordingDevice(model.config.chip)
+    model, jobs = load_model("pydoc"), list[Job]()
+    device = RecordingDevice(model.config.chip, lambda job, _left: jobs.append(job))
     session = ChipTarget(model, device).session()
     session.prefill([1, 2, 3, 4, 5])
     session.forward([6])
     session.forward([7, 8, 9, 10])
-    check(verilator, [defined(job) for job in device.jobs[1:]])
+    check(verilator, [defined(job) for job in jobs[1:]])
 
 
 def test_undefined_memories_reach_nothing(icarus: Simulator, check: Check) -> None:

@@ -142,8 +142,9 @@ def _tensor(program: Program, memory: Memory, address: int, index: int | None) -
                 return f" ({slot.kind} {slot.name}[{row}, {col}])"
         return ""
     homes = sorted(program.tensors.values(), key=lambda home: home.ready)
-    for home in homes:  # the first that is complete after the instruction is being written by it
-        if index is not None and index <= home.ready and home.base <= address < home.region.end:
+    for home in homes:
+        writes_it = index is not None and home.first <= index <= home.ready
+        if writes_it and home.base <= address < home.region.end:
             row, col = _element(home.region, address)
             if col < home.cols:
                 return f" ({home.name}[{row}, {col}])"

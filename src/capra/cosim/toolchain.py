@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from capra.errors import CosimError
 from capra.isa.chip import Chip
@@ -23,6 +23,9 @@ BENCH: Final = ("tb/external_memory.sv", "tb/tb.sv")
 BUILD: Final = CHECKOUT / "build" / "rtl"
 
 
+Wave = Literal["vcd", "fst"]
+
+
 class Simulator(StrEnum):
     """A hardware simulator; the value is its name on the command line."""
 
@@ -30,8 +33,12 @@ class Simulator(StrEnum):
     VERILATOR = "verilator"
 
 
-_PROGRAMS: Final = {Simulator.ICARUS: ("iverilog", "vvp"), Simulator.VERILATOR: ("verilator",)}
-_PACKAGES: Final = {Simulator.ICARUS: "iverilog", Simulator.VERILATOR: "verilator"}
+_PROGRAMS: Final = {
+    Simulator.ICARUS: {"iverilog": "iverilog", "vvp": "iverilog"},
+    Simulator.VERILATOR: {"verilator": "verilator", "g++": "g++", "make": "make"},
+}
+"""What each simulator needs on the path, and the Debian package that has it."""
+
 _VERSION_FLAG: Final = {Simulator.ICARUS: "-V", Simulator.VERILATOR: "--version"}
 
 
@@ -41,27 +48,42 @@ class Configuration:
 
     simulator: Simulator
     chip: Chip
-    wave: bool = False
-    """Able to write waveforms, at the price of speed (Verilator; Icarus always is)."""
+    wave: Wave | None = None
+    """Able to write waveforms of this format, at the price of speed."""
     random_initial: bool = False
     """Verilator only: state without a defined start takes random values, from a seed of the run."""
 
 
 def require(simulator: Simulator) -> None:
     """Raise CosimError, naming the package to install, unless the simulator is there."""
-    for program in _PROGRAMS[simulator]:
+    for program, package in _PROGRAMS[simulator].items():
         if shutil.which(program) is None:
             raise CosimError(
-                f"{program} is not on the path, expected an installed {simulator}: "
-                f"install the package {_PACKAGES[simulator]}"
+                f"{program} is not on the path, expected it for the simulator {simulator}: "
+                f"install the package {package}"
             )
+
+
+def is_installed(simulator: Simulator) -> bool:
+    """Whether everything that the simulator needs is there."""
+    return all(shutil.which(program) is not None for program in _PROGRAMS[simulator])
+
+
+def parse_simulators(text: str) -> tuple[Simulator, ...]:
+    """The simulators of a list like 'icarus,verilator'; CosimError for other names."""
+    known = ", ".join(Simulator)
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in list(Simulator):
+            raise CosimError(f"RTL simulator is {name!r}, expected one or more of {known}")
+    return tuple(Simulator(name) for name in dict.fromkeys(names))
 
 
 @cache
 def version(simulator: Simulator) -> str:
     """The simulator's own version line."""
     require(simulator)
-    command = [_PROGRAMS[simulator][0], _VERSION_FLAG[simulator]]
+    command = [next(iter(_PROGRAMS[simulator])), _VERSION_FLAG[simulator]]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
     return done.stdout.splitlines()[0].strip()
 
@@ -85,7 +107,9 @@ def built(configuration: Configuration) -> tuple[str, ...]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not target.exists():
                 _build(configuration, directory)
-    return ("vvp", "-n", str(target)) if _is_icarus(configuration) else (str(target),)
+    if not _is_icarus(configuration):
+        return (str(target),)
+    return ("vvp", "-n", str(target), *(["-fst"] if configuration.wave == "fst" else []))
 
 
 def _is_icarus(configuration: Configuration) -> bool:
@@ -115,8 +139,8 @@ def _build(configuration: Configuration, directory: Path) -> None:
         command = ["iverilog", "-g2012", "-s", "tb", *flags, "-o", str(directory / "new"), *files]
     else:
         flags = [f"-G{name}={value}" for name, value in parameters.items()]
-        if configuration.wave:
-            flags.append("--trace")
+        if configuration.wave is not None:
+            flags.append("--trace-fst" if configuration.wave == "fst" else "--trace")
         if configuration.random_initial:
             flags += ["--x-initial", "unique", "--x-assign", "unique"]
         command = [

@@ -87,6 +87,23 @@ def grid_table(cells: Sequence[Record]) -> RenderableType:
     return table
 
 
+def rtl_lines(rtl: Mapping[str, Record]) -> list[str]:
+    """A line a simulator: how much was replayed, how it compared, how long it took."""
+    lines = []
+    for name, found in rtl.items():
+        programs, mismatches = found["programs"], found["mismatches"]
+        equal = (
+            "all equal in every word and counter"
+            if mismatches == 0
+            else f"{mismatches:,} of them NOT EQUAL"
+        )
+        lines.append(
+            f"{name}: {programs:,} program{'s' * (programs != 1)} replayed on the RTL, {equal}: "
+            f"{found['cycles']:,} cycles in {found['wall_seconds']:.1f} s ({found['version']})"
+        )
+    return lines
+
+
 def evaluation_table(record: Record) -> RenderableType:
     """Bits per character on the chip and in float."""
     table = _table("", "chip (int8)", "float")

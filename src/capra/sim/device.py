@@ -51,12 +51,15 @@ class SimulatedDevice:
         """
         for slot in program.slots("input", "weight"):
             self._machine.write_external(slot.address, _checked(program, slot, feeds))
-        counters = self._machine.run(self._bind(program))
+        counters = self._run(program)
         outputs = {
             slot.name: self._machine.read_external(slot.region).astype(np.int64)
             for slot in program.slots("output")
         }
         return Execution(outputs, counters)
+
+    def _run(self, program: Program) -> Counters:
+        return self._machine.run(self._bind(program))
 
     def _bind(self, program: Program) -> BoundProgram:
         bound = self._bound.pop(id(program), None)

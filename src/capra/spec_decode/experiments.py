@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from capra.isa.chip import Chip
 from capra.lm.bigram import ChipBigram
 from capra.lm.models import load_bigram, load_model
 from capra.lm.target import ChipTarget, InterpretedTarget
+from capra.sim.device import Device, SimulatedDevice
 from capra.spec_decode.decode import Decoded, decode
 from capra.spec_decode.metrics import acceptance, total_counters
 from capra.spec_decode.proposers import ChainProposer
@@ -27,9 +29,12 @@ CELLS: Final = len(GRID_NOISES) * len(GRID_KS)
 
 Record = dict[str, Any]
 OnRecord = Callable[[Record], None]
+MakeDevice = Callable[[Chip], Device]
 
 
-def table_runs(on_run: OnRecord = lambda _record: None) -> list[Record]:
+def table_runs(
+    on_run: OnRecord = lambda _record: None, make_device: MakeDevice = SimulatedDevice
+) -> list[Record]:
     """The seven runs: 32 tokens from token 0, plain and speculative, on the chip.
 
     tokens_equal compares a speculative run with the plain run, and a plain run with the integer
@@ -42,7 +47,7 @@ def table_runs(on_run: OnRecord = lambda _record: None) -> list[Record]:
         on_run(record)
 
     for name, cells in TABLE:
-        lab = _Lab(name)
+        lab = _Lab(name, make_device)
         plain = lab.plain()
         reference = decode(InterpretedTarget(lab.target.model), [START_TOKEN], NEW_TOKENS)
         add(
@@ -61,7 +66,7 @@ def table_runs(on_run: OnRecord = lambda _record: None) -> list[Record]:
 
 def grid_cells(on_cell: OnRecord = lambda _record: None) -> list[Record]:
     """The structured model over draft noise and k, each cell against the plain run."""
-    lab = _Lab("structured")
+    lab = _Lab("structured", SimulatedDevice)
     plain, cells = lab.plain(), list[Record]()
     for noise in GRID_NOISES:
         for k in GRID_KS:
@@ -71,17 +76,20 @@ def grid_cells(on_cell: OnRecord = lambda _record: None) -> list[Record]:
 
 
 class _Lab:
-    """One model on one chip, its programs compiled once for all runs."""
+    """One model and its drafts on one chip, the target's programs compiled once for all runs."""
 
-    def __init__(self, model_name: str) -> None:
-        self.target = ChipTarget(load_model(model_name, MODEL_SEED))
+    def __init__(self, model_name: str, make_device: MakeDevice) -> None:
+        model = load_model(model_name, MODEL_SEED)
+        self.device = make_device(model.config.chip)
+        self.target = ChipTarget(model, self.device)
 
     def plain(self) -> Decoded:
         return decode(self.target, [START_TOKEN], NEW_TOKENS)
 
     def cell(self, plain: Decoded, noise: float, k: int) -> Record:
         model = self.target.model
-        draft = ChipBigram(load_bigram(model, noise, DRAFT_SEED), model.config.chip)
+        bigram = load_bigram(model, noise, DRAFT_SEED)
+        draft = ChipBigram(bigram, model.config.chip, self.device)
         run = decode(
             self.target, [START_TOKEN], NEW_TOKENS,
             proposer=ChainProposer(draft), num_speculative_tokens=k,
