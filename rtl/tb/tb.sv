@@ -1,11 +1,12 @@
 // The bench of both simulators: runs a list of jobs, each a program with its memory images.
 //
-// +jobs=DIR   DIR/jobs.txt has a line a job: number, entries, cycle limit, reset cycle, flag.
-//             DIR/<number>.program.hex, .external.hex and, where the flag is 1, .scratchpad.hex
-//             are the images. With a reset cycle above 0, the job is first run up to that cycle,
-//             reset, and then run as a whole.
-// +out=DIR    receives <number>.external.hex, <number>.scratchpad.hex and results.txt, which has
-//             a line a job: number, verdict, index of the instruction at the end, and the
+// +jobs=DIR   DIR/jobs.txt has a line a job: number, entries, cycle limit, reset cycle, words of
+//             external memory, words of the scratchpad. DIR/<number>.program.hex, .external.hex
+//             and .scratchpad.hex are the images; the words behind them become 0. With -1 words,
+//             the scratchpad has no image and stays as it is. With a reset cycle above 0, the job
+//             is first run up to that cycle, reset, and then run as a whole.
+// +out=DIR    receives <number>.external.hex and <number>.scratchpad.hex, both up to the last word
+//             that is not 0 (at least one word), and results.txt, which has a line a job: number, verdict, index of the instruction at the end, and the
 //             counters total, matrix, dma, vector, control; then the line "end". The verdict is
 //             done, hang (the limit was reached), illegal (unknown opcode) or undefined (an x on
 //             a request to external memory).
@@ -63,7 +64,7 @@ module tb #(
 
   string jobs, out, wave, verdict;
   int list, results, option;
-  int number, entries, limit, reset_cycle, has_scratchpad, cycles;
+  int number, entries, limit, reset_cycle, external_words, scratchpad_words, cycles, last;
   logic undefined;
   logic [ga2_pkg::INSTRUCTION_BITS-1:0] entry [0:PROGRAM_ENTRIES-1];
 
@@ -74,9 +75,14 @@ module tb #(
   endtask
 
   task load_memories;
-    $readmemh($sformatf("%0s/%0d.external.hex", jobs, number), u_external.mem);
-    if (has_scratchpad != 0)
-      $readmemh($sformatf("%0s/%0d.scratchpad.hex", jobs, number), u_dut.u_scratchpad.mem);
+    $readmemh($sformatf("%0s/%0d.external.hex", jobs, number), u_external.mem, 0,
+              external_words - 1);
+    for (int i = external_words; i < EXTERNAL_WORDS; i++) u_external.mem[i] = '0;
+    if (scratchpad_words >= 0) begin
+      $readmemh($sformatf("%0s/%0d.scratchpad.hex", jobs, number), u_dut.u_scratchpad.mem, 0,
+                scratchpad_words - 1);
+      for (int i = scratchpad_words; i < SCRATCHPAD_WORDS; i++) u_dut.u_scratchpad.mem[i] = '0;
+    end
   endtask
 
   task load_program;
@@ -115,8 +121,12 @@ module tb #(
     else verdict = "done";
     $fwrite(results, "%0d %0s %0d %0d %0d %0d %0d %0d\n", number, verdict, index, total,
             matrix, dma, vector, control);
-    $writememh($sformatf("%0s/%0d.external.hex", out, number), u_external.mem);
-    $writememh($sformatf("%0s/%0d.scratchpad.hex", out, number), u_dut.u_scratchpad.mem);
+    last = EXTERNAL_WORDS - 1;
+    while (last > 0 && u_external.mem[last] === '0) last = last - 1;
+    $writememh($sformatf("%0s/%0d.external.hex", out, number), u_external.mem, 0, last);
+    last = SCRATCHPAD_WORDS - 1;
+    while (last > 0 && u_dut.u_scratchpad.mem[last] === '0) last = last - 1;
+    $writememh($sformatf("%0s/%0d.scratchpad.hex", out, number), u_dut.u_scratchpad.mem, 0, last);
   endtask
 
   initial begin
@@ -143,8 +153,8 @@ module tb #(
     results = $fopen({out, "/results.txt"}, "w");
     if (results == 0) $fatal(1, "cannot write %0s/results.txt", out);
     reset();
-    while ($fscanf(list, "%d %d %d %d %d\n", number, entries, limit, reset_cycle,
-                   has_scratchpad) == 5) begin
+    while ($fscanf(list, "%d %d %d %d %d %d\n", number, entries, limit, reset_cycle,
+                   external_words, scratchpad_words) == 6) begin
       load_program();
       if (reset_cycle != 0) begin
         load_memories();

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from capra.cosim.compare import Expected, difference, expected
-from capra.cosim.jobs import Job, memory_text, parse_memory
+from capra.cosim.jobs import Job, memory_text, parse_memory, used
 from capra.cosim.replay import Outcome
 from capra.isa.chip import Chip
 from capra.isa.instruction import instruction
@@ -133,6 +133,14 @@ def test_memory_text_round_trip() -> None:
     known = np.array([True, True, False, True, True])
     text = memory_text(words, known)
     assert text.splitlines() == ["00000000", "00000001", "xxxxxxxx", "7fffffff", "80000000"]
-    again, mask = parse_memory("// 0x00000000\n@0\n" + text)
-    assert (mask == known).all()
-    assert (again[known] == words[known]).all()
+    again, mask = parse_memory("// 0x00000000\n@0\n" + text, 7)
+    assert mask.tolist() == [*known.tolist(), True, True]
+    assert (again[:5][known] == words[known]).all()
+    assert again[5:].tolist() == [0, 0]
+
+
+def test_images_end_at_the_last_word_that_matters() -> None:
+    words = np.array([0, 3, 0, 0], dtype=np.int32)
+    assert used(words) == 2
+    assert used(words, np.array([True, True, False, True])) == 3
+    assert used(np.zeros(4, dtype=np.int32)) == 1

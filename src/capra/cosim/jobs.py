@@ -3,6 +3,7 @@
 Memory files have one word a line in hexadecimal, the format of $readmemh and $writememh.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,16 +66,27 @@ def write_jobs(directory: Path, jobs: Sequence[Job], memory: MemoryModel) -> Non
         assert len(job.external) == chip.external_words
         code = b"".join(encode(i).to_bytes(INSTRUCTION_BYTES, "big") for i in program.instructions)
         (directory / f"{number}.program.hex").write_text(code.hex("\n", INSTRUCTION_BYTES) + "\n")
-        (directory / f"{number}.external.hex").write_text(
-            memory_text(job.external, job.external_known)
-        )
-        if job.scratchpad is not None:
+        words = used(job.external, job.external_known)
+        known = None if job.external_known is None else job.external_known[:words]
+        text = memory_text(job.external[:words], known)
+        (directory / f"{number}.external.hex").write_text(text)
+        numbers = [number, len(program.instructions), job.limit or memory.limit(program)]
+        numbers += [job.reset_cycle, words]
+        if job.scratchpad is None:
+            numbers.append(-1)
+        else:
             assert len(job.scratchpad) == chip.scratchpad_words
-            (directory / f"{number}.scratchpad.hex").write_text(memory_text(job.scratchpad))
-        flag = int(job.scratchpad is not None)
-        limit = job.limit or memory.limit(program)
-        lines.append(f"{number} {len(program.instructions)} {limit} {job.reset_cycle} {flag}\n")
+            numbers.append(used(job.scratchpad))
+            text = memory_text(job.scratchpad[: numbers[-1]])
+            (directory / f"{number}.scratchpad.hex").write_text(text)
+        lines.append(" ".join(map(str, numbers)) + "\n")
     (directory / "jobs.txt").write_text("".join(lines))
+
+
+def used(words: Words, known: npt.NDArray[np.bool_] | None = None) -> int:
+    """Words up to the last that is not 0, or not known; at least 1."""
+    places = np.flatnonzero(words if known is None else (words != 0) | ~known)
+    return int(places[-1]) + 1 if len(places) else 1
 
 
 def memory_text(words: Words, known: npt.NDArray[np.bool_] | None = None) -> str:
@@ -86,18 +98,17 @@ def memory_text(words: Words, known: npt.NDArray[np.bool_] | None = None) -> str
     return text + "\n"
 
 
-def parse_memory(text: str) -> tuple[Words, npt.NDArray[np.bool_]]:
-    """The words of a memory file, and for each whether all of its bits are known.
+def parse_memory(text: str, size: int) -> tuple[Words, npt.NDArray[np.bool_]]:
+    """The words of a memory of this size, and for each whether all of its bits are known.
 
-    Unknown words (with an x or z digit) read as 0.
+    Unknown words (with an x or z digit) read as 0, and the words behind the file's are 0.
     """
-    lines = [line for line in text.split() if len(line) == 8 and not line.startswith(("/", "@"))]
-    digits = "".join(lines).lower()
-    known = np.ones(len(lines), dtype=bool)
+    digits = re.sub(r"^[/@].*$", "", text, flags=re.MULTILINE).lower()
+    words, known = np.zeros(size, np.int32), np.ones(size, bool)
     if "x" in digits or "z" in digits:
-        known = np.array([not set(line.lower()) & {"x", "z"} for line in lines], dtype=bool)
-        digits = "".join(
-            line if ok else "0" * 8 for line, ok in zip(lines, known.tolist(), strict=True)
-        )
-    words = np.frombuffer(bytes.fromhex(digits), dtype=">i4").astype(np.int32)
+        lines = digits.split()
+        known[: len(lines)] = oks = ["x" not in line and "z" not in line for line in lines]
+        digits = "".join(line if ok else "0" * 8 for line, ok in zip(lines, oks, strict=True))
+    found = np.frombuffer(bytes.fromhex(digits), dtype=">i4")
+    words[: len(found)] = found
     return words, known

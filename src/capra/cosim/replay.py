@@ -14,6 +14,7 @@ import numpy.typing as npt
 from capra.cosim.jobs import Job, MemoryModel, Words, parse_memory, write_jobs
 from capra.cosim.toolchain import Configuration, built
 from capra.errors import CosimError
+from capra.isa.chip import Chip
 from capra.isa.timing import Counters
 
 Verdict = Literal["done", "hang", "illegal", "undefined"]
@@ -90,26 +91,34 @@ def replay(
                 f"{configuration.simulator} ended with {done.returncode}: "
                 f"{(done.stdout + done.stderr)[-2000:]}"
             )
-        outcomes = _read_outcomes(outputs, len(jobs), done.stdout + done.stderr)
+        outcomes = _read_outcomes(outputs, jobs, done.stdout + done.stderr)
     return Replay(outcomes, seconds)
 
 
-def _read_outcomes(outputs: Path, jobs: int, log: str) -> tuple[Outcome, ...]:
+def _read_outcomes(outputs: Path, jobs: Sequence[Job], log: str) -> tuple[Outcome, ...]:
     results = outputs / "results.txt"
     lines = results.read_text().splitlines() if results.exists() else []
-    if len(lines) != jobs + 1 or lines[-1] != "end":
+    if len(lines) != len(jobs) + 1 or lines[-1] != "end":
         raise CosimError(
-            f"the bench reported {len(lines)} lines, expected {jobs} jobs and an end: {log[-2000:]}"
+            f"the bench reported {len(lines)} lines, expected {len(jobs)} jobs and an end: "
+            f"{log[-2000:]}"
         )
-    return tuple(_outcome(outputs, number, line) for number, line in enumerate(lines[:-1]))
+    return tuple(
+        _outcome(outputs, number, line, job.program.chip)
+        for number, (line, job) in enumerate(zip(lines[:-1], jobs, strict=True))
+    )
 
 
-def _outcome(outputs: Path, number: int, line: str) -> Outcome:
+def _outcome(outputs: Path, number: int, line: str, chip: Chip) -> Outcome:
     job, verdict, *values = line.split()
     if job != str(number) or verdict not in get_args(Verdict) or not "".join(values).isdigit():
         raise CosimError(f"the bench reported {line!r}, expected defined numbers of job {number}")
     index, total, matrix, dma, vector, control = map(int, values)
-    external = parse_memory((outputs / f"{number}.external.hex").read_text())
-    scratchpad = parse_memory((outputs / f"{number}.scratchpad.hex").read_text())
+    external = (outputs / f"{number}.external.hex").read_text()
+    scratchpad = (outputs / f"{number}.scratchpad.hex").read_text()
     counters = Counters(matrix=matrix, dma=dma, vector=vector, control=control)
-    return Outcome(cast(Verdict, verdict), index, total, counters, *external, *scratchpad)
+    return Outcome(
+        cast(Verdict, verdict), index, total, counters,
+        *parse_memory(external, chip.external_words),
+        *parse_memory(scratchpad, chip.scratchpad_words),
+    )  # fmt: skip

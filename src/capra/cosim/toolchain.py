@@ -145,8 +145,8 @@ def _build(configuration: Configuration, directory: Path) -> None:
             flags += ["--x-initial", "unique", "--x-assign", "unique"]
         command = [
             "verilator", "--binary", "--timing", "-O3", "-CFLAGS", "-O2", "--top-module", "tb",
-            "-Wno-fatal", "-Wno-lint", "-Mdir", str(directory / "obj"), "-o", "../new", *flags,
-            *files,
+            "-Wno-fatal", "-Wno-lint", "-Wno-BLKANDNBLK", "-Mdir", str(directory / "obj"),
+            "-o", "../new", *flags, *files,
         ]  # fmt: skip
     _run(command, directory / "build.log")
     shutil.rmtree(directory / "obj", ignore_errors=True)
