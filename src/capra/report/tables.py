@@ -99,7 +99,7 @@ def rtl_lines(rtl: Mapping[str, Record]) -> list[str]:
         )
         lines.append(
             f"{name}: {programs:,} program{'s' * (programs != 1)} replayed on the RTL, {equal}: "
-            f"{found['cycles']:,} cycles in {found['wall_seconds']:.1f} s ({found['version']})"
+            f"{found['cycles']:,} cycles in {found['wall_seconds']:.2f} s ({found['version']})"
         )
     return lines
 
