@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: setup demo test check bench generate clean
+.PHONY: setup demo test check lint-rtl bench generate clean
 
 setup: .venv/.complete
 
@@ -11,15 +11,24 @@ setup: .venv/.complete
 
 demo: setup
 	@$(BIN)/capra decode
+	@sh scripts/demo_rtl.sh $(BIN)/capra
 
 test: setup
 	@$(BIN)/pytest -n 2
 
-check: setup
+check: setup lint-rtl
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+# A missing verilator fails where CI is set.
+lint-rtl:
+	@if command -v verilator >/dev/null || [ -n "$$CI" ]; then \
+	    cd rtl && verilator --lint-only -Wall lint/waivers.vlt -f files.f --top-module ga2; \
+	else \
+	    echo "check: verilator is not installed, the lint of the RTL is skipped" >&2; \
+	fi
 
 bench: setup
 	@$(BIN)/python -m benchmarks

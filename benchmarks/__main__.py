@@ -12,11 +12,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from capra import __version__
+
+if TYPE_CHECKING:
+    from capra import Program
+    from capra.cosim.jobs import Words
 
 REPEATS: Final = 3
 CAPRA: Final = (sys.executable, "-m", "capra")
@@ -45,9 +49,9 @@ def measure(command: tuple[str, ...], repeats: int = REPEATS) -> Record:
     return {**best, "peak_mib": max(run["peak_mib"] for run in runs), "runs": runs}
 
 
-def simulator_speed() -> Record:
-    """Simulated cycles a second on the programs of the table, each bound once and run often."""
-    from capra import ChipBigram, ChipTarget, Machine, load_bigram, load_model
+def table_programs() -> "list[Program]":
+    """Steps, verifiers and drafts as in the runs of the table."""
+    from capra import ChipBigram, ChipTarget, load_bigram, load_model
 
     programs = []
     for name in ("structured", "random"):
@@ -56,6 +60,56 @@ def simulator_speed() -> Record:
         programs += [target.program("step", 1, cache) for cache in range(32)]
         programs += [target.program("verify", 4, cache) for cache in range(0, 32, 4)]
         programs.append(ChipBigram(load_bigram(model), model.config.chip).program)
+    return programs
+
+
+def rtl_speed(programs: "list[Program]") -> Record:
+    """Cycles a second of each hardware simulator, each program run once from random memories.
+
+    Reading and writing the memory images counts, building the simulation does not. Results are
+    compared with the simulator's: a benchmark of something wrong is worth nothing.
+    """
+    from capra.cosim.compare import difference, expected
+    from capra.cosim.jobs import Job
+    from capra.cosim.replay import replay
+    from capra.cosim.toolchain import Configuration, Simulator, built, is_installed, version
+
+    draw, chip = np.random.default_rng(1), programs[0].chip
+
+    def image(words: int) -> "Words":
+        return draw.integers(-127, 127, words, endpoint=True).astype(np.int32)
+
+    jobs = [Job(p, image(chip.external_words), image(chip.scratchpad_words)) for p in programs]
+    wanted = [expected(job) for job in jobs]
+    record: Record = {}
+    for simulator in Simulator:
+        if not is_installed(simulator):
+            record[simulator.value] = {"skipped": f"{simulator} is not installed"}
+            continue
+        configuration = Configuration(simulator, chip)
+        built(configuration)
+        seconds = []
+        for _ in range(REPEATS):
+            result = replay(configuration, jobs)
+            seconds.append(result.seconds)
+            for job, left, outcome in zip(jobs, wanted, result.outcomes, strict=True):
+                found = difference(job, left, outcome)
+                if found is not None:
+                    raise SystemExit(f"{simulator}: {found}")
+        record[simulator.value] = {
+            "version": version(simulator),
+            "programs": len(jobs),
+            "cycles": result.cycles,
+            "cycles_per_second": result.cycles / min(seconds),
+            "seconds": seconds,
+        }
+    return record
+
+
+def simulator_speed(programs: "list[Program]") -> Record:
+    """Simulated cycles a second on some programs, each bound once and run often."""
+    from capra import Machine
+
     machine = Machine(programs[0].chip)
     bound = [machine.bind(program) for program in programs]
     seconds = []
@@ -101,6 +155,7 @@ def compile_speed() -> Record:
 
 def main() -> None:
     text = ("decode", "--max-new-tokens", "64", "--json")
+    programs = table_programs()
     record = {
         "capra": __version__,
         "python": platform.python_version(),
@@ -112,7 +167,8 @@ def main() -> None:
         "grid": measure((*CAPRA, "grid", "--json")),
         "pydoc_64_plain": measure((*CAPRA, *text, "--num-speculative-tokens", "0"), repeats=1),
         "pydoc_64_k3": measure((*CAPRA, *text, "--num-speculative-tokens", "3"), repeats=1),
-        "simulator": simulator_speed(),
+        "simulator": simulator_speed(programs),
+        "rtl": rtl_speed(programs),
         "compiler": compile_speed(),
     }
     RESULT.parent.mkdir(exist_ok=True)

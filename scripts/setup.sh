@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv with the package and its tools, at the versions of constraints.txt.
+# Makes .venv with the package and its tools, at the versions of constraints.txt, and installs the
+# hardware tools where they are missing and this user may: Capra runs without them, apart from --rtl.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,11 +13,30 @@ python=$(command -v python3.11 || command -v python3) || {
     exit 1
 }
 
+sudo=""
+[ "$(id -u)" = 0 ] || sudo=sudo
+
+install() {
+    $sudo apt-get -qq update && DEBIAN_FRONTEND=noninteractive $sudo apt-get -qq install -y "$@"
+}
+
 # Debian ships the venv module's pip in a package of its own.
 if ! "$python" -c 'import ensurepip' 2>/dev/null; then
-    sudo=""
-    [ "$(id -u)" = 0 ] || sudo=sudo
-    $sudo apt-get -qq update && $sudo apt-get -qq install -y python3-venv >/dev/null
+    install python3-venv >/dev/null
+fi
+
+missing=""
+for tool in iverilog verilator yosys g++ make; do
+    command -v "$tool" >/dev/null || missing="$missing $tool"
+done
+# Verilator writes fst waveforms with zlib.
+[ -e /usr/include/zlib.h ] || missing="$missing zlib1g-dev"
+if [ -n "$missing" ]; then
+    echo "setup: installing$missing ..." >&2
+    [ -z "$sudo" ] || sudo="sudo -n" # these are worth no password prompt
+    # shellcheck disable=SC2086  # a list of packages
+    install $missing >/dev/null 2>&1 ||
+        echo "setup: could not install$missing; --rtl and the RTL tests need them" >&2
 fi
 
 echo "setup: making .venv ..." >&2

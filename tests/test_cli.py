@@ -30,7 +30,7 @@ from capra.lm.reference import greedy_tokens
 from capra.lm.target import ChipTarget
 
 SCRIPT = Path(sys.executable).with_name("capra")
-COMMANDS = ("decode", "table", "grid", "compile", "dis", "eval", "train")
+COMMANDS = ("decode", "table", "grid", "compile", "dis", "replay", "eval", "train")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from capra.report.tables import (
     comparison_table,
     evaluation_table,
     grid_table,
+    rtl_lines,
     runs_table,
     verdict,
 )
@@ -102,3 +103,20 @@ def test_bits_per_character_have_three_digits() -> None:
     record = {"chip_bits_per_character": 2.58765, "float_bits_per_character": 2.4}
     lines = _lines(evaluation_table(record))
     assert lines["bits per character"] == ["2.588", "2.400"]
+
+
+def test_a_line_for_each_rtl_simulator() -> None:
+    found = {"programs": 1234, "mismatches": 0, "cycles": 9876543, "wall_seconds": 1.259}
+    lines = rtl_lines(
+        {
+            "icarus": {**found, "version": "Icarus 11"},
+            "verilator": {**found, "programs": 1, "mismatches": 1, "version": "Verilator 5"},
+        }
+    )
+    assert lines == [
+        "icarus: 1,234 programs replayed on the RTL, all equal in every word and counter: "
+        "9,876,543 cycles in 1.26 s (Icarus 11)",
+        "verilator: 1 program replayed on the RTL, 1 of them NOT EQUAL: "
+        "9,876,543 cycles in 1.26 s (Verilator 5)",
+    ]
+    assert rtl_lines({}) == []
