@@ -66,6 +66,15 @@ def test_random_programs(simulator: Simulator, check: Check) -> None:
     check(simulator, random_jobs(RANDOM_PROGRAMS))
 
 
+def test_words_behind_an_image_are_cleared(simulator: Simulator, check: Check) -> None:
+    full = random_job(SEED + 4000, SMALL)
+    assert full.scratchpad is not None
+    words = full.external.copy(), full.scratchpad.copy()
+    for memory in words:
+        memory[3:] = 0
+    check(simulator, [full, replace(full, external=words[0], scratchpad=words[1]), full])
+
+
 def test_programs_of_the_tiny_models(simulator: Simulator, check: Check) -> None:
     check(simulator, [defined(job) for job in model_jobs()])
 
