@@ -103,7 +103,9 @@ def built(configuration: Configuration) -> tuple[str, ...]:
     target = directory / "bench"
     if not target.exists():
         BUILD.mkdir(parents=True, exist_ok=True)
-        with (BUILD / "lock").open("w") as lock:  # two processes never build the same thing
+        with directory.with_suffix(".lock").open(
+            "w"
+        ) as lock:  # two processes never build the same thing
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not target.exists():
                 _build(configuration, directory)
@@ -139,12 +141,13 @@ def _build(configuration: Configuration, directory: Path) -> None:
         command = ["iverilog", "-g2012", "-s", "tb", *flags, "-o", str(directory / "new"), *files]
     else:
         flags = [f"-G{name}={value}" for name, value in parameters.items()]
+        optimize = "-O2" if configuration.wave is None else "-O0"  # wave files are slow anyway
         if configuration.wave is not None:
             flags.append("--trace-fst" if configuration.wave == "fst" else "--trace")
         if configuration.random_initial:
             flags += ["--x-initial", "unique", "--x-assign", "unique"]
         command = [
-            "verilator", "--binary", "--timing", "-O3", "-CFLAGS", "-O2", "--top-module", "tb",
+            "verilator", "--binary", "--timing", "-O3", "-CFLAGS", optimize, "--top-module", "tb",
             "-Wno-fatal", "-Wno-lint", "-Wno-BLKANDNBLK", "-Mdir", str(directory / "obj"),
             "-o", "../new", *flags, *files,
         ]  # fmt: skip
