@@ -141,15 +141,17 @@ def _build(configuration: Configuration, directory: Path) -> None:
         command = ["iverilog", "-g2012", "-s", "tb", *flags, "-o", str(directory / "new"), *files]
     else:
         flags = [f"-G{name}={value}" for name, value in parameters.items()]
-        optimize = "-O2" if configuration.wave is None else "-O0"  # wave files are slow anyway
+        fast = "-O2" if configuration.wave is None else "-O0"  # wave files are slow anyway
+        # Verilator's makefile puts these behind -CFLAGS, so only they decide.
+        optimize = f"OPT_FAST={fast} OPT_GLOBAL={fast} OPT_SLOW=-O0"
         if configuration.wave is not None:
             flags.append("--trace-fst" if configuration.wave == "fst" else "--trace")
         if configuration.random_initial:
             flags += ["--x-initial", "unique", "--x-assign", "unique"]
         command = [
-            "verilator", "--binary", "--timing", "-O3", "-CFLAGS", optimize, "--top-module", "tb",
-            "-Wno-fatal", "-Wno-lint", "-Wno-BLKANDNBLK", "-Mdir", str(directory / "obj"),
-            "-o", "../new", *flags, *files,
+            "verilator", "--binary", "--timing", "-O3", "--top-module", "tb", *flags,
+            "-MAKEFLAGS", optimize, "-Wno-fatal", "-Wno-lint", "-Wno-BLKANDNBLK",
+            "-Mdir", str(directory / "obj"), "-o", "../new", *files,
         ]  # fmt: skip
     _run(command, directory / "build.log")
     shutil.rmtree(directory / "obj", ignore_errors=True)
