@@ -398,7 +398,7 @@ def test_decode_streams_the_text_and_then_a_table(cli: Cli, checkpoints: Path) -
 
 def test_decode_without_a_model_is_the_packaged_one_on_its_prompt(cli: Cli) -> None:
     result = cli("decode", "-n", "2", "-k", "1")
-    assert result.code == 0 and "[plain] The with statement" in result.out
+    assert result.code == 0 and "[plain] A list of" in result.out
 
 
 def test_decode_fails_when_tokens_differ(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ app = typer.Typer(
     help="Speculative decoding on the GA2 chip, exact to the bit and counted to the cycle.",
 )
 
-DEFAULT_PROMPT = "The with statement"
+DEFAULT_PROMPT = "A list of"
 
 
 def _whole(text: str) -> int:
