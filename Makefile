@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: setup demo test check bench generate clean
+.PHONY: setup demo test test-full check bench generate clean
 
 setup: .venv/.complete
 
@@ -14,6 +14,10 @@ demo: setup
 
 test: setup
 	@$(BIN)/pytest -n 2
+
+# The whole sweep of the text model: minutes instead of seconds.
+test-full: setup
+	@CAPRA_FULL=1 $(BIN)/pytest -n 2 tests/system tests/lm/test_evaluate.py
 
 check: setup
 	@$(BIN)/ruff check .
