@@ -22,7 +22,8 @@ RECORD: dict[str, Any] = {
     },
     "speculative": {
         "tokens": [1, 2, 3], "programs": 9, "cycles": 1000000, "cycles_by_unit": UNITS,
-        "stop_reason": "length", "prefill": {"programs": 1, "cycles": 5678}, "blocks": 2, "accepted": 1, "proposed": 6,
+        "stop_reason": "length", "prefill": {"programs": 1, "cycles": 5678},
+        "blocks": 2, "accepted": 1, "proposed": 6,
         "acceptance_rate": 1 / 6, "mean_acceptance_length": 1.5, "accepted_per_position": [1, 0, 0],
     },
     "tokens_equal": True, "speedup": 1.234567, "decode_speedup": 1.305,

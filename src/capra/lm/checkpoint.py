@@ -61,7 +61,7 @@ def load_checkpoint(path: Path) -> LanguageModel:
     digest = tensor_digest(tensors)
     if header.get("digest", digest) != digest:
         raise CheckpointError(
-            f"{path} has tensors with the digest {digest}, expected {header['digest']}: it is damaged"
+            f"{path} is damaged: its tensors have the digest {digest}, expected {header['digest']}"
         )
     return model
 
