@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: setup demo test check lint-rtl bench generate clean
+.PHONY: setup demo test test-full check lint-rtl bench generate clean
 
 setup: .venv/.complete
 
@@ -15,6 +15,10 @@ demo: setup
 
 test: setup
 	@$(BIN)/pytest -n 2
+
+# The whole sweep of the text model: minutes instead of seconds.
+test-full: setup
+	@CAPRA_FULL=1 $(BIN)/pytest -n 2 tests/system tests/lm/test_evaluate.py
 
 check: setup lint-rtl
 	@$(BIN)/ruff check .

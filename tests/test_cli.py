@@ -86,6 +86,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_checkpoint(text_model(), good, {})
     with safe_open(good, framework="numpy") as file:
         header = json.loads(file.metadata()["capra"])
+        del header["digest"]
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
     def write(file: str, tensors: dict[str, npt.NDArray[Any]], **changes: object) -> None:
@@ -119,12 +120,12 @@ TEXT_BAD = {
     "half": ["half cannot be read", "expected a safetensors checkpoint"],
     "flipped": ["flipped cannot be read", "expected a safetensors checkpoint"],
     "text": ["text cannot be read", "expected a safetensors checkpoint"],
-    "renamed": ["tensor BIGRAM is unknown, expected embed, layers.0.wq"],
+    "renamed": ["tensor BIGRAM is unknown, expected the 14 tensors of its 2 layers"],
     "reshaped": ["tensor layers.0.wq has shape (7, 8), expected (8, 8)"],
     "halved": ["tensor layers.0.wq is float16, expected float32"],
     "nan": ["tensor layers.0.wq holds nan, expected finite numbers"],
     "inf": ["tensor layers.0.wq holds inf, expected finite numbers"],
-    "vast": ["rescale factor is", "expected"],
+    "vast": ["range of layers.0.wq is 3", "expected 0 .. 1e+30"],
     "two lines": ["model two lines has the format 7, expected 1"],
     "huge": ["words of external memory, expected at most 16777216"],
     "no ranges": ["no range for x", "expected one from calibration"],
@@ -398,7 +399,7 @@ def test_decode_streams_the_text_and_then_a_table(cli: Cli, checkpoints: Path) -
 
 def test_decode_without_a_model_is_the_packaged_one_on_its_prompt(cli: Cli) -> None:
     result = cli("decode", "-n", "2", "-k", "1")
-    assert result.code == 0 and "[plain] The with statement" in result.out
+    assert result.code == 0 and "[plain] A list of" in result.out
 
 
 def test_decode_fails_when_tokens_differ(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ app = typer.Typer(
     help="Speculative decoding on the GA2 chip, exact to the bit and counted to the cycle.",
 )
 
-DEFAULT_PROMPT = "The with statement"
+DEFAULT_PROMPT = "A list of"
 
 
 def _whole(text: str) -> int:
@@ -102,6 +102,7 @@ def main() -> None:
     """Run the command line; every refusal becomes one sentence on stderr and exit code 2."""
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except (CapraError, TyperException) as error:
         text = error.format_message() if isinstance(error, TyperException) else str(error)
         line = " ".join(text.splitlines())
@@ -110,10 +111,13 @@ def main() -> None:
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader went away; point stdout elsewhere so that closing it does not fail again.
+    except (OSError, UnicodeEncodeError) as error:
+        # stdout takes no more; point it elsewhere, so that closing it does not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        if isinstance(error, BrokenPipeError):
+            sys.exit(1)
+        print(f"error: cannot write the output: {error}", file=sys.stderr)
+        sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -193,17 +197,22 @@ def decode(
     target = ChipTarget(language_model, device)
     target.check_fit(len(tokens), max_new_tokens, num_speculative_tokens)
 
-    def stream(label: str) -> Callable[[Sequence[int]], None]:
-        return (lambda _fresh: None) if as_json else _Stream(label, tokens, detokenize)
+    with _progress("tokens", 2 * max_new_tokens, hidden=not as_json) as advance:
 
-    plain = run_decode(
-        target, tokens, max_new_tokens, stop_token=stop_token, on_tokens=stream("plain")
-    )
-    speculative = run_decode(
-        target, tokens, max_new_tokens, stop_token=stop_token, on_tokens=stream("speculative"),
-        proposer=make_proposer(plain.prompt + plain.tokens),
-        num_speculative_tokens=num_speculative_tokens,
-    )  # fmt: skip
+        def on_tokens(label: str) -> Callable[[Sequence[int]], None]:
+            if as_json:
+                return lambda fresh: advance(count=len(fresh))
+            return _Stream(label, tokens, detokenize)
+
+        plain = run_decode(
+            target, tokens, max_new_tokens, stop_token=stop_token, on_tokens=on_tokens("plain")
+        )
+        speculative = run_decode(
+            target, tokens, max_new_tokens,
+            stop_token=stop_token, on_tokens=on_tokens("speculative"),
+            proposer=make_proposer(plain.prompt + plain.tokens) if num_speculative_tokens else None,
+            num_speculative_tokens=num_speculative_tokens,
+        )  # fmt: skip
     record = comparison_record(plain, speculative, detokenize)
     mismatch = _finish(verifier, record)
     if as_json:
@@ -215,8 +224,7 @@ def decode(
         _print_table(comparison_table(record))
         print(f"\n{verdict(record)}")
         _print_rtl(record)
-    if mismatch or not record["tokens_equal"]:
-        raise typer.Exit(1)
+    _exit_unless_equal([record], mismatch)
 
 
 @app.command(epilog="Example: capra table --json")
@@ -238,8 +246,7 @@ def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
     else:
         _print_table(runs_table(runs))
         _print_rtl(record)
-    if mismatch:
-        raise typer.Exit(1)
+    _exit_unless_equal(runs, mismatch)
 
 
 @app.command(epilog="Example: capra grid")
@@ -254,6 +261,7 @@ def grid(as_json: JsonOption = False) -> None:
         _print_json({"cells": cells})
     else:
         _print_table(grid_table(cells))
+    _exit_unless_equal(cells)
 
 
 @app.command(
@@ -540,6 +548,15 @@ class _Stream:
         self._heading = ""
 
 
+def _exit_unless_equal(records: Sequence[dict[str, Any]], mismatch: bool = False) -> None:
+    """Exit with 1 where tokens differ, or where the RTL did (which has been said already)."""
+    equal = all(record["tokens_equal"] for record in records)
+    if not equal:
+        _say("error: speculation changed the tokens, expected those of plain decoding")
+    if mismatch or not equal:
+        raise typer.Exit(1)
+
+
 def _describe(program: "Program") -> str:
     counts = ", ".join(f"{n} {mnemonic}" for mnemonic, n in program.histogram().items())
     return f"{program.cycles:,} cycles, {len(program.instructions)} instructions ({counts})"
@@ -560,16 +577,19 @@ def _say(text: str) -> None:
 
 
 @contextmanager
-def _progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
-    """A progress bar on stderr where that is a terminal; yields a function to advance it by one."""
+def _progress(
+    what: str, total: int | None, *, hidden: bool = False
+) -> Iterator[Callable[..., None]]:
+    """A progress bar on stderr where that is a terminal; yields a function that advances it."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    disabled = hidden or not console.is_terminal
+    with Progress(console=console, transient=True, disable=disabled) as progress:
         task = progress.add_task(what, total=total)
 
-        def advance(new_total: int | None = None) -> None:
-            progress.update(task, advance=1, total=total if new_total is None else new_total)
+        def advance(new_total: int | None = None, count: int = 1) -> None:
+            progress.update(task, advance=count, total=total if new_total is None else new_total)
 
         yield advance

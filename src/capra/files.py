@@ -12,10 +12,10 @@ def write_atomically(path: Path, data: bytes) -> None:
 
     Raises InputError when the path cannot be written; nothing is left behind then.
     """
+    check_writable(path)
     try:
         path = path.resolve()  # a link stays, and what it points to is replaced
-        if path.exists() and not path.is_file():
-            raise InputError(f"cannot write {path}: it is there and is not a regular file")
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
@@ -23,7 +23,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         temporary.replace(path)
     except BaseException as error:
         temporary.unlink()
@@ -34,5 +34,11 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def check_writable(path: Path) -> None:
     """Raise InputError unless a file can be written at `path`; for use before long work."""
-    if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f"cannot write {path}, expected a file name in a writable directory")
+    try:
+        folder = path.resolve().parent
+        if path.exists() and not path.is_file():
+            raise InputError(f"cannot write {path}: it is there and is not a regular file")
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise InputError(f"cannot write {path}, expected a file name in a writable directory")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None

@@ -149,6 +149,16 @@ def first_argmax(row: IntArray) -> int:
     return int(np.argmax(row))
 
 
+def check_int8(what: str, values: IntArray) -> None:
+    """Raise RangeError unless these are integers of -127 .. 127."""
+    if not np.issubdtype(values.dtype, np.integer):
+        raise RangeError(f"{what} holds {values.dtype}, expected integers")
+    if values.min() < -INT8_MAX or values.max() > INT8_MAX:
+        raise RangeError(
+            f"{what} holds {values.min()} .. {values.max()}, expected -{INT8_MAX} .. {INT8_MAX}"
+        )
+
+
 def quantize(x: FloatArray, scale: float) -> Int64Array:
     """Real values to int8 integers: round(x / scale) half up, saturated to -127 .. 127."""
     steps = np.clip(np.asarray(x, dtype=np.float64) / scale, -INT8_MAX, INT8_MAX)

@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from capra.compiler.overlap import check_overlaps
+from capra.compiler.overlap import check_buffers, check_program
+from capra.compiler.passes.buffers import allocate_buffers
+from capra.compiler.passes.scales import assign_scales
+from capra.compiler.passes.tile import tile_operations
+from capra.compiler.passes.views import place_tensors
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
@@ -60,28 +64,28 @@ def with_fields(program: Program, index: int, **changes: int) -> Program:
 
 
 def test_compiled_program_passes(program: Program) -> None:
-    check_overlaps(program)
+    check_program(program)
 
 
 def test_tensor_moved_onto_a_living_one_is_found(program: Program) -> None:
     moved = with_home(program, "x", base=program.tensors["%p.sums"].base - 3)
     with pytest.raises(AssertionError, match=r"g: x, whole after instruction 0 .* by instruction"):
-        check_overlaps(moved)
+        check_program(moved)
 
 
 def test_write_into_a_living_tensor_is_found(program: Program) -> None:
     with pytest.raises(AssertionError, match=r"g: x, .* until 2, is overwritten by instruction 1"):
-        check_overlaps(with_fields(program, 1, d=3, n=9))
+        check_program(with_fields(program, 1, d=3, n=9))
 
 
 def test_tensor_that_should_have_lived_longer_is_found(program: Program) -> None:
     with pytest.raises(AssertionError, match=r"g: x, .* until 3, is overwritten by instruction 3"):
-        check_overlaps(with_home(program, "x", until=3))
+        check_program(with_home(program, "x", until=3))
 
 
 def test_tensor_that_is_called_ready_too_early_is_found(program: Program) -> None:
     with pytest.raises(AssertionError, match=r"g: p, .* is overwritten by instruction 3"):
-        check_overlaps(with_home(program, "p", first=2, ready=2))
+        check_program(with_home(program, "p", first=2, ready=2))
 
 
 @pytest.mark.parametrize(("index", "words"), [(0, r"0 \.\. 3"), (1, r"4 \.\. 11")])
@@ -89,22 +93,22 @@ def test_missing_load_is_found(program: Program, index: int, words: str) -> None
     code = program.instructions
     without = replace(program, instructions=code[:index] + code[index + 1 :], tensors={})
     with pytest.raises(AssertionError, match=rf"instruction 1 \(MM .* {words} which no"):
-        check_overlaps(without)
+        check_program(without)
 
 
 def test_load_that_is_too_short_is_found(program: Program) -> None:
     with pytest.raises(AssertionError, match=r"instruction 2 \(MM .* 4 \.\. 11 which no"):
-        check_overlaps(with_fields(program, 1, n=7))
+        check_program(with_fields(program, 1, n=7))
 
 
 def test_read_past_the_end_of_a_tensor_is_found(program: Program) -> None:
     with pytest.raises(AssertionError, match=r"instruction 6 \(ST .* 0 \.\. 99 which no"):
-        check_overlaps(with_fields(program, 6, n=100))
+        check_program(with_fields(program, 6, n=100))
 
 
 def test_tensor_that_nobody_wrote_is_found(program: Program) -> None:
     with pytest.raises(AssertionError, match="g: x, "):
-        check_overlaps(with_home(program, "x", base=1000))
+        check_program(with_home(program, "x", base=1000))
 
 
 def test_stale_words_of_another_tensor_are_found() -> None:
@@ -124,4 +128,24 @@ def test_stale_words_of_another_tensor_are_found() -> None:
     code = list(program.instructions)
     code[load] = instruction("ST", d=slot.address, s=home.base, n=8)
     with pytest.raises(AssertionError, match=r"g: b, .* holds a word that instruction 2 wrote"):
-        check_overlaps(replace(program, instructions=tuple(code)))
+        check_program(replace(program, instructions=tuple(code)))
+
+
+def test_a_live_range_that_is_too_short_is_found() -> None:
+    graph = Graph("g")
+    graph.input("x", 4, 4)
+    graph.weight("w", 4, 4)
+    graph.matmul("p", "x", "w")
+    graph.weight("v", 4, 4)
+    graph.matmul("y", "p", "v")
+    graph.output(graph.add("z", "x", "y"))
+    places = place_tensors(graph)
+    scales = assign_scales(graph, Ranges(dict.fromkeys(graph.nodes, 1.0)))
+    ops = tile_operations(graph, scales, places, 256)
+    buffers = dict(allocate_buffers(ops, 8192))
+    check_buffers(ops, buffers, 8192)
+    # As if the allocator had overlooked that the addition still reads x.
+    assert buffers["p"].base != buffers["x"].base
+    buffers["p"] = replace(buffers["p"], base=buffers["x"].base)
+    with pytest.raises(AssertionError, match="reads words of x that another buffer took"):
+        check_buffers(ops, buffers, 8192)

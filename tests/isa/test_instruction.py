@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from capra.errors import ProgramError
 from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, Region, check_on_chip, instruction
-from capra.isa.spec import TABLE, Memory
+from capra.isa.spec import BY_MNEMONIC, TABLE, Memory
 
 CHIP = Chip(external_words=300, scratchpad_words=256)
 LEGAL = {
@@ -296,3 +296,9 @@ def test_every_placement_of_a_small_product_is_judged_by_its_words() -> None:
         shared = set(words(d, 2, 2, sd)) & (set(a) | set(b))
         fields = {"m": 2, "k": 3, "n": 2, "a": 20, "sa": 6, "b": 60, "sb": 5}
         assert runs("MM", d=d, sd=sd, acc=acc, **fields) == (not shared)
+
+
+@pytest.mark.parametrize("operands", [(0, 0, 0), (-5, 0, 1), (0, 0, 1 << 20)])
+def test_an_instruction_cannot_be_made_past_its_checks(operands: tuple[int, ...]) -> None:
+    with pytest.raises(ProgramError, match="expected"):
+        Instruction(BY_MNEMONIC["LD"], operands)

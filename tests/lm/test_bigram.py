@@ -12,12 +12,11 @@ from capra.lm.bigram import (
     count_logits,
     factored,
     fitted_logits,
-    rule_logits,
     with_noise,
 )
 from capra.lm.models import load_bigram
 from capra.lm.target import ProgramRun
-from capra.lm.tiny import successor
+from capra.lm.tiny import rule_logits, successor
 from capra.numerics import FloatArray
 from capra.sim.device import SimulatedDevice
 
@@ -34,7 +33,7 @@ def _table(draft: Bigram) -> FloatArray:
 
 
 def test_the_rule_is_8_where_the_text_goes_and_0_elsewhere() -> None:
-    logits = rule_logits(16)
+    logits = rule_logits()
     for token in range(16):
         assert logits[token, successor(token)] == 8.0
     assert np.count_nonzero(logits) == 16
@@ -57,7 +56,7 @@ def test_the_random_models_table_counts_24_tokens_from_each_start() -> None:
 
 
 def test_noise_is_drawn_row_by_row_after_the_table_is_made() -> None:
-    logits, draw = rule_logits(16), random.Random(7)
+    logits, draw = rule_logits(), random.Random(7)
     expected = [[value + draw.gauss(0, 3.0) for value in row] for row in logits.tolist()]
     assert with_noise(logits, 3.0, 7).tolist() == expected
     assert np.array_equal(with_noise(logits, 0.0, 7), logits)
@@ -67,7 +66,7 @@ def test_noise_is_drawn_row_by_row_after_the_table_is_made() -> None:
 @pytest.mark.parametrize("noise", [0.0, 3.0])
 def test_a_row_of_the_table_belongs_to_its_token(name: str, noise: float) -> None:
     model = tiny(name, 1)
-    logits = with_noise(rule_logits(16) if name == "structured" else fitted_logits(model), noise, 1)
+    logits = with_noise(rule_logits() if name == "structured" else fitted_logits(model), noise, 1)
     draft = load_bigram(model, noise, 1)
     np.testing.assert_allclose(_table(draft), logits, rtol=0, atol=1e-9)
     assert np.array_equal(draft.embed, model.weights["embed"])

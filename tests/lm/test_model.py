@@ -74,8 +74,8 @@ def _put(value: float) -> Callable[[dict[str, FloatArray]], None]:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_drop, "tensor layers.0.wk is missing, expected embed, layers.0.wq"),
-        (_add, "tensor layers.1.wk is unknown, expected embed, layers.0.wq"),
+        (_drop, "tensor layers.0.wk is missing, expected the 8 tensors of its 1 layers"),
+        (_add, "tensor layers.1.wk is unknown, expected the 8 tensors of its 1 layers"),
         (_reshape, r"tensor layers.0.w1 has shape \(8, 4\), expected \(4, 8\)"),
         (_put(np.nan), "tensor embed holds nan, expected finite numbers"),
         (_put(np.inf), "tensor embed holds inf, expected finite numbers"),

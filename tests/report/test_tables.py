@@ -19,11 +19,12 @@ UNITS = {"matrix": 1111, "dma": 222, "vector": 33, "control": 4}
 RECORD: dict[str, Any] = {
     "plain": {
         "tokens": [1, 2, 3], "programs": 4, "cycles": 1234567, "cycles_by_unit": UNITS,
-        "prefill": {"programs": 1, "cycles": 5678},
+        "stop_reason": "length", "prefill": {"programs": 1, "cycles": 5678},
     },
     "speculative": {
         "tokens": [1, 2, 3], "programs": 9, "cycles": 1000000, "cycles_by_unit": UNITS,
-        "prefill": {"programs": 1, "cycles": 5678}, "blocks": 2, "accepted": 1, "proposed": 6,
+        "stop_reason": "length", "prefill": {"programs": 1, "cycles": 5678},
+        "blocks": 2, "accepted": 1, "proposed": 6,
         "acceptance_rate": 1 / 6, "mean_acceptance_length": 1.5, "accepted_per_position": [1, 0, 0],
     },
     "tokens_equal": True, "speedup": 1.234567, "decode_speedup": 1.305,

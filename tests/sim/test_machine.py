@@ -290,3 +290,11 @@ def test_trace_and_after_see_the_memory_after_each_instruction(
     counters = machine.run(program(*code), trace=lines.append, after=after)
     assert len(lines) == len(code) + 1
     assert lines[-1].cycle == counters.total
+
+
+def test_counters_are_counted_as_instructions_retire() -> None:
+    machine = Machine(CHIP)
+    bound = machine.bind(program())
+    whole = machine.run(bound)
+    bound.steps.pop(0)
+    assert machine.run(bound).total < whole.total

@@ -1,23 +1,54 @@
-"""The overlap checker: does every word still hold what its reader expects?
+"""The overlap checkers: does every word still hold what its reader expects?
 
-It shares no code with the allocator. It replays the memory traffic of the finished instructions
-and keeps, for every scratchpad word, the instruction that wrote it last. A tensor is intact when,
-at the end of its life, each of its words was last written by one of its own instructions: none
-before its first (a stale word) and none after its last (an overwritten one). And no instruction
-may read a word that nobody wrote.
+They share neither code nor live ranges with the allocator. `check_buffers` walks the operations and
+keeps the owner of every scratchpad word: the buffer that was written there last. Whatever an
+operation reads of a buffer must still be that buffer's.
+
+`check_program` replays the memory traffic of the finished instructions and keeps, for every word,
+the instruction that wrote it last. A tensor is intact when, at the end of its life, each of its
+words was last written by one of its own instructions: none before its first (a stale word) and none
+after its last (an overwritten one). And no instruction may read a word that nobody wrote.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from capra.compiler.ops import Op, reads, writes
+from capra.compiler.passes.buffers import Buffer
+from capra.compiler.passes.views import Place
+from capra.isa.instruction import Region
 from capra.isa.program import Program, TensorHome
 from capra.isa.spec import Memory
+from capra.numerics import Int64Array
 
 _NEVER = -1
 
 
-def check_overlaps(program: Program) -> None:
+def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_words: int) -> None:
+    """Assert that every operation reads words which were last written as the buffer it reads.
+
+    Only addresses are taken from the buffers. A failure is a compiler bug, hence an AssertionError.
+    """
+    number = {name: index for index, name in enumerate(buffers)}
+    owner = np.full(scratchpad_words, _NEVER, dtype=np.int64)
+
+    def words(place: Place) -> Int64Array:
+        start = buffers[place.buffer].base + place.offset
+        region = Region(Memory.SCRATCHPAD, start, place.rows, place.cols, place.stride)
+        return region.of(owner)
+
+    for index, op in enumerate(ops):
+        for place in reads(op):
+            assert (words(place) == number[place.buffer]).all(), (
+                f"operation {index} ({op}) reads words of {place.buffer} that another buffer took"
+            )
+        for place in writes(op):
+            words(place)[...] = number[place.buffer]
+
+
+def check_program(program: Program) -> None:
     """Assert that no tensor is overwritten while it lives and that every word read was written.
 
     A failure is a compiler bug, hence an AssertionError naming instruction and tensor.

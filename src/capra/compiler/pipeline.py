@@ -7,7 +7,7 @@ printed.
 from collections.abc import Callable
 from typing import Final
 
-from capra.compiler.overlap import check_overlaps
+from capra.compiler.overlap import check_buffers, check_program
 from capra.compiler.passes.buffers import allocate_buffers
 from capra.compiler.passes.emit import emit_program
 from capra.compiler.passes.scales import assign_scales
@@ -55,8 +55,9 @@ def compile_graph(
     ops = tile_operations(graph, scales, places, chip.operand_depth)
     observer("tiles", lambda: print_operations(ops))
     buffers = allocate_buffers(ops, chip.scratchpad_words, reuse=reuse)
+    check_buffers(ops, buffers, chip.scratchpad_words)
     observer("buffers", lambda: print_buffers(buffers))
     program = emit_program(graph, scales, places, ops, buffers, chip)
-    check_overlaps(program)
+    check_program(program)
     observer("emission", lambda: print_program(program))
     return program

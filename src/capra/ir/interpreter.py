@@ -10,7 +10,14 @@ import numpy as np
 from capra.ir.graph import LEAVES, Graph, Kind, Node
 from capra.ir.reference import leaf_value
 from capra.ir.scales import Scales
-from capra.numerics import Int64Array, first_argmax, requantize, saturating_add, softmax_row
+from capra.numerics import (
+    Int64Array,
+    check_int8,
+    first_argmax,
+    requantize,
+    saturating_add,
+    softmax_row,
+)
 
 
 def evaluate_int(
@@ -19,12 +26,15 @@ def evaluate_int(
     """Every tensor of the graph as integers (int64, node shape), given its leaves as int8 integers.
 
     A product that is fused into a relu is included, as the int8 tensor that it would be.
-    Raises GraphError for a leaf that is missing or has another shape.
+    Raises GraphError for a leaf that is missing or has another shape, RangeError for one that holds
+    anything but integers of -127 .. 127.
     """
     values: dict[str, Int64Array] = {}
     for node in graph:
         if node.kind in LEAVES:
-            values[node.name] = leaf_value(node, leaves).astype(np.int64)
+            value = leaf_value(node, leaves)
+            check_int8(f"{node.kind} {node.name}", value)
+            values[node.name] = value.astype(np.int64)
         else:
             values[node.name] = _evaluate(node, scales, [values[name] for name in node.inputs])
     return values

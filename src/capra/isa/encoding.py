@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capra.errors import ProgramError
-from capra.isa.instruction import Instruction, checked
+from capra.isa.instruction import Instruction
 from capra.isa.spec import BY_OPCODE, INSTRUCTION_BITS, INSTRUCTION_WORDS, OPCODE_BITS
 
 INSTRUCTION_BYTES = INSTRUCTION_BITS // 8
@@ -40,7 +40,7 @@ def decode(value: int) -> Instruction:
         rest >>= f.bits
     if rest:
         raise ProgramError(f"{op.mnemonic} has set bits above its last field, expected zeros")
-    return checked(Instruction(op, tuple(operands)))
+    return Instruction(op, tuple(operands))
 
 
 def to_words(instructions: Iterable[Instruction]) -> npt.NDArray[np.uint32]:

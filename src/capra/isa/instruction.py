@@ -62,7 +62,11 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """An operation and its operands, in the order of the table. Build it with `instruction`."""
+    """An operation and its operands, in the order of the table.
+
+    Raises ProgramError when an operand is outside its field's limits, or when the rows of the
+    destination would overlap each other. `instruction` builds one from named fields.
+    """
 
     op: Op
     operands: tuple[int, ...]
@@ -73,6 +77,20 @@ class Instruction:
         form = _FORMS[self.op.mnemonic]
         object.__setattr__(self, "_sources", tuple(r(self.operands) for r in form.sources))
         object.__setattr__(self, "_targets", tuple(r(self.operands) for r in form.targets))
+        self._check(form.limits)
+
+    def _check(self, limits: tuple[tuple[int, int], ...]) -> None:
+        for f, value, (low, high) in zip(self.op.fields, self.operands, limits, strict=True):
+            if not low <= value <= high:
+                raise ProgramError(
+                    f"{self}: {f.name} ({f.meaning}) is {value}, expected {low} .. {high}"
+                )
+        for region in self._targets:
+            if region.rows > 1 and region.stride < region.cols:
+                raise ProgramError(
+                    f"{self}: destination rows of {region.cols} words are {region.stride} words "
+                    f"apart, expected at least {region.cols}"
+                )
 
     @property
     def mnemonic(self) -> str:
@@ -133,25 +151,7 @@ def instruction(mnemonic: str, /, **fields: int) -> Instruction:
         raise ProgramError(
             f"{mnemonic} has no field {extra[0]}, expected {' '.join(f.name for f in op.fields)}"
         )
-    return checked(Instruction(op, operands))
-
-
-def checked(inst: Instruction) -> Instruction:
-    """The same instruction, once each operand was found within its field's limits."""
-    limits = _FORMS[inst.op.mnemonic].limits
-    for index, (value, (low, high)) in enumerate(zip(inst.operands, limits, strict=True)):
-        if not low <= value <= high:
-            f = inst.op.fields[index]
-            raise ProgramError(
-                f"{inst}: {f.name} ({f.meaning}) is {value}, expected {low} .. {high}"
-            )
-    for region in inst.writes():
-        if region.rows > 1 and region.stride < region.cols:
-            raise ProgramError(
-                f"{inst}: destination rows of {region.cols} words are {region.stride} words apart, "
-                f"expected at least {region.cols}"
-            )
-    return inst
+    return Instruction(op, operands)
 
 
 def check_on_chip(inst: Instruction, chip: Chip) -> None:

@@ -137,6 +137,7 @@ class Program:
                 )
         for home in self.tensors.values():
             in_memory = home.base >= 0 and home.region.end <= self.chip.scratchpad_words
+            in_memory &= home.rows == 1 or home.stride >= home.cols
             if not (
                 in_memory and 0 <= home.first <= home.ready <= home.until < len(self.instructions)
             ):

@@ -22,12 +22,8 @@ from capra.lm.graphs import draft_graph
 from capra.lm.model import LanguageModel
 from capra.lm.reference import greedy_tokens
 from capra.lm.target import ProgramRun
-from capra.lm.tiny import successor
 from capra.numerics import FloatArray, quantize
 from capra.sim.device import Device, SimulatedDevice
-
-RULE_LOGIT: Final = 8.0
-"""Score of the structured model's next token; every other entry is 0."""
 
 SAMPLE_TOKENS: Final = 24
 INITIAL_COUNT: Final = 0.5
@@ -35,14 +31,6 @@ LOG_GAIN: Final = 4.0
 
 FACTOR_RANK: Final = 32
 """Width of a text model's draft: words of its table a token."""
-
-
-def rule_logits(vocab_size: int) -> FloatArray:
-    """L of the structured model: 8 at f(t), 0 elsewhere."""
-    logits = np.zeros((vocab_size, vocab_size))
-    for token in range(vocab_size):
-        logits[token, successor(token)] = RULE_LOGIT
-    return logits
 
 
 def count_logits(texts: Sequence[Sequence[int]], vocab_size: int) -> FloatArray:
@@ -73,6 +61,8 @@ def fitted_logits(model: LanguageModel) -> FloatArray:
 
 def with_noise(logits: FloatArray, noise: float, seed: int) -> FloatArray:
     """L plus gaussian noise of this deviation, drawn row by row."""
+    if noise == 0:
+        return logits
     draw = random.Random(seed)
     noisy: FloatArray = logits + np.array([[draw.gauss(0, noise) for _ in row] for row in logits])
     return noisy

@@ -2,9 +2,10 @@
 
 Tensors are float32: embed, positions, layers.N.wq wk wv wo w1 w2, unembed, and optionally bigram,
 the logits of a draft fitted to the model's own text. The metadata key "capra" holds a JSON object:
-format, name, vocab (one character a token), width, heads, layers, hidden, context, ranges.
+format, name, vocab (one character a token), width, heads, layers, hidden, context, ranges, digest.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,13 +20,19 @@ from safetensors.numpy import save
 from capra.errors import CapacityError, CheckpointError, RangeError
 from capra.files import write_atomically
 from capra.ir.ranges import Ranges
-from capra.isa.chip import MAX_EXTERNAL_WORDS, MAX_SCRATCHPAD_WORDS, MIN_OPERAND_DEPTH, Chip
+from capra.isa.chip import (
+    MAX_EXTERNAL_WORDS,
+    MAX_PROGRAM_ENTRIES,
+    MAX_SCRATCHPAD_WORDS,
+    MIN_OPERAND_DEPTH,
+    Chip,
+)
+from capra.isa.spec import ARRAY_SIZE
 from capra.lm.model import LanguageModel, ModelConfig
 
 METADATA_KEY: Final = "capra"
 FORMAT: Final = 1
 BIGRAM: Final = "bigram"
-_PROGRAM_ENTRIES: Final = 1 << 17
 
 
 def load_checkpoint(path: Path) -> LanguageModel:
@@ -46,10 +53,17 @@ def load_checkpoint(path: Path) -> LanguageModel:
         raise CheckpointError(
             f"{path} has the metadata {sorted(metadata)}, expected the key {METADATA_KEY!r}"
         )
+    header = _header(path, metadata[METADATA_KEY])
     for name, tensor in tensors.items():
         if tensor.dtype != np.float32:
             raise CheckpointError(f"{path}: tensor {name} is {tensor.dtype}, expected float32")
-    return model_from(_header(path, metadata[METADATA_KEY]), tensors)
+    model = model_from(header, tensors)
+    digest = tensor_digest(tensors)
+    if header.get("digest", digest) != digest:
+        raise CheckpointError(
+            f"{path} is damaged: its tensors have the digest {digest}, expected {header['digest']}"
+        )
+    return model
 
 
 def model_from(
@@ -80,6 +94,14 @@ def model_from(
     return model.with_ranges(_ranges(name, header.get("ranges")))
 
 
+def tensor_digest(tensors: Mapping[str, npt.NDArray[Any]]) -> str:
+    """SHA-256 of all tensors' names and bytes, in the order of their names."""
+    state = hashlib.sha256()
+    for name in sorted(tensors):
+        state.update(name.encode() + b"\0" + tensors[name].tobytes())
+    return state.hexdigest()
+
+
 def save_checkpoint(model: LanguageModel, path: Path, notes: Mapping[str, Any]) -> None:
     """Write a character model to a file; `notes` are further keys of its header.
 
@@ -104,6 +126,7 @@ def save_checkpoint(model: LanguageModel, path: Path, notes: Mapping[str, Any]) 
     tensors = {name: value.astype(np.float32) for name, value in model.weights.items()}
     if model.bigram is not None:
         tensors[BIGRAM] = model.bigram.astype(np.float32)
+    header["digest"] = tensor_digest(tensors)
     write_atomically(path, save(tensors, {METADATA_KEY: json.dumps(header)}))
 
 
@@ -111,7 +134,8 @@ def chip_for(config: ModelConfig) -> Chip:
     """A chip whose memories hold any program of a model within its context.
 
     External memory fits a verifier of the whole context, the longest map; the scratchpad fits its
-    keys, values and widest activations with the largest weight. Raises CapacityError for a model
+    keys, values and widest activations with the largest weight; its program memory fits that
+    verifier. Raises CapacityError for a model
     that is too large for any chip of the family.
     """
     weights = [rows * cols for rows, cols in config.weight_shapes().values()]
@@ -131,8 +155,21 @@ def chip_for(config: ModelConfig) -> Chip:
         external_words=_power_of_two(external),
         scratchpad_words=_power_of_two(scratchpad),
         operand_depth=MIN_OPERAND_DEPTH,
-        program_entries=_PROGRAM_ENTRIES,
+        program_entries=min(_power_of_two(_instructions(config)), MAX_PROGRAM_ENTRIES),
     )
+
+
+def _instructions(config: ModelConfig) -> int:
+    """No fewer instructions than a verifier of the whole context has, its longest program."""
+
+    def tiles(rows: int, inner: int, cols: int) -> int:
+        return -(-rows // ARRAY_SIZE) * -(-cols // ARRAY_SIZE) * -(-inner // MIN_OPERAND_DEPTH)
+
+    rows = config.context
+    products = sum(tiles(rows, *shape) for shape in config.weight_shapes().values())
+    head = tiles(1, config.head_width, rows) + tiles(1, rows, config.head_width) + 4
+    per_layer = rows * config.heads * head + 20 + 3 * rows
+    return products + config.layers * per_layer + rows * (1 + config.heads) + 20
 
 
 def _power_of_two(words: int) -> int:

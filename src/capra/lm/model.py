@@ -93,13 +93,14 @@ class LanguageModel:
             if name not in self.weights or name not in expected:
                 state = "missing" if name in expected else "unknown"
                 raise CheckpointError(
-                    f"model {self.config.name}: tensor {name} is {state}, expected "
-                    f"{', '.join(expected)}"
+                    f"model {self.config.name}: tensor {name} is {state}, expected the "
+                    f"{len(expected)} tensors of its {self.config.layers} layers"
                 )
             self._check_tensor(name, self.weights[name], expected[name])
         if self.bigram is not None:
             size = self.config.vocab_size
             self._check_tensor("bigram", self.bigram, (size, size))
+            object.__setattr__(self, "bigram", np.asarray(self.bigram, dtype=np.float64))
         if self.characters is not None and len(self.characters) != self.config.vocab_size:
             raise CheckpointError(
                 f"model {self.config.name}: the vocabulary has {len(self.characters)} characters, "
@@ -137,5 +138,5 @@ class LanguageModel:
 
 def check_token(what: str, token: int, vocab_size: int) -> None:
     """Raise InputError unless a token is in the vocabulary."""
-    if not (isinstance(token, int) and 0 <= token < vocab_size):
+    if not (isinstance(token, int | np.integer) and 0 <= token < vocab_size):
         raise InputError(f"{what} is {token}, expected 0 .. {vocab_size - 1}, the vocabulary")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from capra.errors import InputError
-from capra.lm.bigram import Bigram, factored, fitted_logits, rule_logits, with_noise
+from capra.lm.bigram import Bigram, factored, fitted_logits, with_noise
 from capra.lm.checkpoint import load_checkpoint
 from capra.lm.model import LanguageModel
 from capra.lm.tiny import random_model, structured_model
@@ -14,6 +14,9 @@ TINY_MODELS: Final = {"structured": structured_model, "random": random_model}
 PYDOC: Final = "pydoc"
 MAX_NOISE: Final = 1e6
 """Far above any logit; what comes later need not fear overflows."""
+
+MAX_FITTED_VOCAB: Final = 1024
+"""Fitting a bigram writes a text from every token."""
 
 
 def load_model(name: str, seed: int = 1) -> LanguageModel:
@@ -45,20 +48,21 @@ def is_file(name: str) -> bool:
 def load_bigram(model: LanguageModel, noise: float = 0.0, seed: int = 1) -> Bigram:
     """The bigram draft of a model, made worse by noise of this deviation from this seed.
 
-    The structured model's is its rule, a checkpoint's is stored with it, and any other is fitted to
-    the model's own greedy text. A tiny model's draft uses the model's embedding; a text model has
-    more tokens than columns, so its draft has an embedding of its own.
-    Raises InputError for a noise that is negative or above MAX_NOISE.
+    It is stored with a checkpoint and with the structured model, whose rule it is; any other is
+    fitted to the model's own greedy text. A tiny model's draft uses the model's embedding; a text
+    model has more tokens than columns, so its draft has an embedding of its own.
+    Raises InputError for a noise that is negative or above MAX_NOISE, and for a bigram that would
+    take too long to fit.
     """
     if not 0 <= noise <= MAX_NOISE:
         raise InputError(f"draft noise is {noise}, expected a number of 0 .. {MAX_NOISE:g}")
     vocab = model.config.vocab_size
-    if model.bigram is not None:
-        logits = model.bigram
-    elif model.characters is None and model.config.name == "structured":
-        logits = rule_logits(vocab)
-    else:
-        logits = fitted_logits(model)
+    if model.bigram is None and vocab > MAX_FITTED_VOCAB:
+        raise InputError(
+            f"model {model.config.name} has no bigram and {vocab} tokens, expected at most "
+            f"{MAX_FITTED_VOCAB} to fit one"
+        )
+    logits = fitted_logits(model) if model.bigram is None else model.bigram
     logits = with_noise(logits, noise, seed)
     if vocab <= model.config.width:
         return Bigram.from_logits(model.weights["embed"], logits)

@@ -5,6 +5,7 @@ matrix that makes its greedy text follow f(t) = (5 t + 3) mod 16, while the rest
 """
 
 import random
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ HIDDEN: Final = 32
 CONTEXT: Final = 64
 """Any block within 64 positions fits 8,192 words of external memory."""
 STRUCTURED_GAIN: Final = 0.3
+RULE_LOGIT: Final = 8.0
 
 _DRAW_ORDER: Final = (
     ("embed", VOCAB, WIDTH),
@@ -36,6 +38,14 @@ _DRAW_ORDER: Final = (
 def successor(token: int) -> int:
     """f(t) = (5 t + 3) mod 16, the rule of the structured model's greedy text."""
     return (5 * token + 3) % VOCAB
+
+
+def rule_logits() -> FloatArray:
+    """Logits of the rule as a bigram: 8 at f(t), 0 elsewhere."""
+    logits = np.zeros((VOCAB, VOCAB))
+    for token in range(VOCAB):
+        logits[token, successor(token)] = RULE_LOGIT
+    return logits
 
 
 def random_weights(seed: int) -> dict[str, FloatArray]:
@@ -70,8 +80,9 @@ def random_model(seed: int, chip: Chip | None = None) -> LanguageModel:
 
 
 def structured_model(seed: int, chip: Chip | None = None) -> LanguageModel:
-    """The structured model of a seed, calibrated."""
-    return tiny_model("structured", structured_weights(seed), chip)
+    """The structured model of a seed, calibrated, with its rule as bigram."""
+    model = tiny_model("structured", structured_weights(seed), chip)
+    return replace(model, bigram=rule_logits())
 
 
 def tiny_model(

@@ -20,6 +20,7 @@ def comparison_table(record: Record) -> Table:
         )
     ]
     rows += [
+        ("stopped by", plain["stop_reason"], speculative["stop_reason"]),
         ("blocks", "", f"{speculative['blocks']:,}"),
         ("accepted / proposed", "", f"{speculative['accepted']} / {speculative['proposed']}"),
         ("acceptance rate", "", f"{speculative['acceptance_rate']:.1%}"),

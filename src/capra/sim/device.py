@@ -7,17 +7,15 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from capra.errors import ProgramError
+from capra.errors import ProgramError, RangeError
 from capra.isa.chip import Chip
 from capra.isa.program import Program, Slot
 from capra.isa.timing import Counters
-from capra.numerics import Int64Array, IntArray
+from capra.numerics import Int64Array, IntArray, check_int8
 from capra.sim.machine import BoundProgram, Machine
 
 BOUND_INSTRUCTIONS: Final = 50_000
 """Bound programs are kept up to this many instructions in all (about 1 KiB each)."""
-
-_WORD: Final = np.iinfo(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class SimulatedDevice:
     def execute(self, program: Program, feeds: Mapping[str, IntArray]) -> Execution:
         """Write the feeds to their slots, run, and read the output slots.
 
-        Raises ProgramError for a feed that is missing, of another shape, or beyond 32 bits.
+        Raises ProgramError for a feed that is missing, of another shape, or not int8.
         """
         for slot in program.slots("input", "weight"):
             self._machine.write_external(slot.address, _checked(program, slot, feeds))
@@ -81,9 +79,8 @@ def _checked(program: Program, slot: Slot, feeds: Mapping[str, IntArray]) -> Int
             f"program {program.name}: {slot.kind} {slot.name} has shape {shape}, expected "
             f"{(slot.rows, slot.cols)}"
         )
-    if value.min() < _WORD.min or value.max() > _WORD.max:
-        raise ProgramError(
-            f"program {program.name}: {slot.kind} {slot.name} reaches {value.min()} .. "
-            f"{value.max()}, expected 32-bit integers"
-        )
+    try:
+        check_int8(f"{slot.kind} {slot.name}", value)
+    except RangeError as error:
+        raise ProgramError(f"program {program.name}: {error}") from None
     return value

@@ -9,8 +9,8 @@ from capra.errors import PoisonError, ProgramError
 from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, Region
 from capra.isa.program import Program
-from capra.isa.spec import CONTROL_CYCLES, Memory
-from capra.isa.timing import Counters, count
+from capra.isa.spec import CONTROL_CYCLES, Memory, Unit
+from capra.isa.timing import Counters
 from capra.sim.execute import Action, Words, allocate, bind
 
 POISON = 0x5A5A5A5A
@@ -39,13 +39,17 @@ class TraceLine:
 Trace = Callable[[TraceLine], None]
 
 
+Step = tuple[Action, Unit, int]
+"""What an instruction does, and the cycles that it adds to its unit's counter."""
+
+
 class BoundProgram:
     """A program tied to the memories of one machine, ready to run many times."""
 
-    def __init__(self, machine: "Machine", program: Program, actions: list[Action]) -> None:
+    def __init__(self, machine: "Machine", program: Program, steps: list[Step]) -> None:
         self.machine = machine
         self.program = program
-        self.actions = actions
+        self.steps = steps
 
 
 class Machine:
@@ -97,8 +101,8 @@ class Machine:
             raise ProgramError(
                 f"program {program.name} is for {program.chip}, expected one for {self.chip}"
             )
-        actions = [bind(inst, self._memories) for inst in program.instructions]
-        return BoundProgram(self, program, actions)
+        steps = [(bind(i, self._memories), i.unit, i.cycles) for i in program.instructions]
+        return BoundProgram(self, program, steps)
 
     def run(
         self,
@@ -118,27 +122,32 @@ class Machine:
                 f"program {bound.program.name} is bound to another machine, expected this one"
             )
         if trace is None and after is None and self._written is None:
-            for action in bound.actions:
+            spent = dict.fromkeys(Unit, 0)
+            for action, unit, cycles in bound.steps:
                 action()
-            return bound.program.counters
+                spent[Unit.CONTROL] += CONTROL_CYCLES
+                spent[unit] += cycles
+            return Counters(**spent)
         return self._run_observed(bound, trace, after)
 
     def _run_observed(
         self, bound: BoundProgram, trace: Trace | None, after: Callable[[int], None] | None
     ) -> Counters:
-        instructions, cycle = bound.program.instructions, 0
+        spent = dict.fromkeys(Unit, 0)
         if self._written is not None:
             self._written[Memory.SCRATCHPAD][:] = False
-        for index, (inst, action) in enumerate(zip(instructions, bound.actions, strict=True)):
+        for index, (action, unit, cycles) in enumerate(bound.steps):
+            inst = bound.program.instructions[index]
             self._check_poison(index, inst)
             action()
-            cycle += CONTROL_CYCLES + inst.cycles
+            spent[Unit.CONTROL] += CONTROL_CYCLES
+            spent[unit] += cycles
             if trace is not None:
                 written = tuple((region, self._words(region)) for region in inst.writes())
-                trace(TraceLine(index, cycle, inst, written))
+                trace(TraceLine(index, sum(spent.values()), inst, written))
             if after is not None:
                 after(index)
-        return count(instructions)
+        return Counters(**spent)
 
     def _words(self, region: Region) -> tuple[int, ...]:
         memory = self.scratchpad if region.memory is Memory.SCRATCHPAD else self.external

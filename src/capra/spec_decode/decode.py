@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import numpy as np
+
 from capra.errors import InputError
 from capra.lm.model import check_token
 from capra.lm.target import Forward, ProgramRun
@@ -118,6 +120,7 @@ def decode(
     vocabulary, negative counts, guesses without a proposer, or one of another vocabulary.
     """
     _check(target, prompt, max_new_tokens, proposer, num_speculative_tokens, stop_token)
+    prompt = [int(token) for token in prompt]
     session = target.session()
     if max_new_tokens == 0:
         return Decoded(tuple(prompt), (), "length", (), (), 0)
@@ -153,7 +156,7 @@ def _advance(
     for token in proposal.tokens:
         if not 0 <= token < target.vocab_size:
             break  # cannot be the target's choice, nor can anything behind it be accepted
-        guesses.append(token)
+        guesses.append(int(token))
     start = session.length
     rows = (text[-1], *guesses)
     forward = session.forward(rows)
@@ -177,7 +180,7 @@ def _check(
     num_speculative_tokens: int,
     stop_token: int | None,
 ) -> None:
-    if not prompt:
+    if not len(prompt):
         raise InputError("the prompt is empty, expected at least one token")
     if len(prompt) > target.max_context:
         raise InputError(
@@ -193,8 +196,8 @@ def _check(
         ("the number of speculative tokens", num_speculative_tokens),
     )
     for what, value in counts:
-        if value < 0:
-            raise InputError(f"{what} is {value}, expected at least 0")
+        if not isinstance(value, int | np.integer) or value < 0:
+            raise InputError(f"{what} is {value}, expected a whole number of at least 0")
     if num_speculative_tokens and proposer is None:
         raise InputError(
             f"{num_speculative_tokens} speculative tokens without a draft, expected a proposer"
