@@ -24,7 +24,7 @@ CODE = (
 PROGRAM = Program(
     "sums", CHIP, CODE,
     external=(Slot("x", "input", 0, 2, 4, 0.1), Slot("y", "output", 32, 2, 3, 0.1)),
-    tensors={"h": TensorHome("h", 16, 1, 6, 6, 0.1, ready=2, until=3)},
+    tensors={"h": TensorHome("h", 16, 1, 6, 6, 0.1, first=1, ready=2, until=3)},
 )  # fmt: skip
 
 

@@ -101,8 +101,8 @@ def _place(
     bases = {access.base: access.memory for access in (*op.reads, *op.writes)}
     trial = instruction(op.mnemonic, **{**fields, **dict.fromkeys(bases, 0)})
     extents = dict.fromkeys(bases, 0)
-    reads = [a for a in op.reads if not a.update or fields["acc"]]
-    for access, region in zip((*reads, *op.writes), (*trial.reads(), *trial.writes()), strict=True):
+    sources = trial.reads()[: len(op.reads)]  # a destination that is read too has its place below
+    for access, region in zip((*op.reads, *op.writes), (*sources, *trial.writes()), strict=True):
         extents[access.base] = max(extents[access.base], region.end)
     for name, memory in bases.items():
         size = chip.scratchpad_words if memory is Memory.SCRATCHPAD else chip.external_words
