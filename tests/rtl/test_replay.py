@@ -15,8 +15,8 @@ from capra.cosim.compare import difference, expected
 from capra.cosim.jobs import Job, MemoryModel
 from capra.cosim.random_programs import random_job
 from capra.cosim.record import RecordingDevice
-from capra.cosim.replay import Replay, replay
-from capra.cosim.toolchain import Configuration, Simulator
+from capra.cosim.replay import Replay
+from capra.cosim.toolchain import Simulator
 from capra.isa.chip import Chip
 from capra.isa.encoding import encode
 from capra.isa.instruction import Instruction
@@ -127,12 +127,12 @@ def test_reset_while_memory_stalls(simulator: Simulator, check: Check) -> None:
     check(simulator, jobs, MemoryModel(stall_percent=50))
 
 
-def test_watchdog_names_the_instruction(simulator: Simulator) -> None:
+def test_watchdog_names_the_instruction(simulator: Simulator, run: Check) -> None:
     job = random_job(SEED + 9000, SMALL)
     cycles, index = 0, 5  # ends in the middle of instruction 5
     cycles = sum(inst.cycles + 2 for inst in job.program.instructions[:index]) + 2
     cut = replace(job, limit=cycles)
-    outcome, after = replay(Configuration(simulator, SMALL), [cut, job]).outcomes
+    outcome, after = run(simulator, [cut, job]).outcomes
     assert (outcome.verdict, outcome.index) == ("hang", index)
     message = difference(cut, expected(cut), outcome)
     assert message is not None
@@ -141,7 +141,7 @@ def test_watchdog_names_the_instruction(simulator: Simulator) -> None:
 
 
 def test_an_unknown_opcode_stops_the_chip(
-    simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, run: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = random_job(SEED + 9001, SMALL)
     bad = job.program.instructions[3]
@@ -150,6 +150,6 @@ def test_an_unknown_opcode_stops_the_chip(
         return 9 if inst is bad else encode(inst)
 
     monkeypatch.setattr(cosim_jobs, "encode", corrupt)
-    (outcome,) = replay(Configuration(simulator, SMALL), [job]).outcomes
+    (outcome,) = run(simulator, [job]).outcomes
     assert (outcome.verdict, outcome.index) == ("illegal", 3)
     assert outcome.total == sum(i.cycles + 2 for i in job.program.instructions[:3]) + 2

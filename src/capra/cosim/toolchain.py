@@ -22,6 +22,9 @@ RTL: Final = CHECKOUT / "rtl"
 BENCH: Final = ("tb/external_memory.sv", "tb/tb.sv")
 BUILD: Final = CHECKOUT / "build" / "rtl"
 
+COVERAGE_MAIN: Final = RTL / "tb/coverage_main.cpp"
+"""Writes the coverage at the end, which Verilator 5.006's own main does not."""
+
 
 class Simulator(StrEnum):
     """A hardware simulator; the value is its name on the command line."""
@@ -45,6 +48,10 @@ class Configuration:
     """Able to write waveforms, at the price of speed (Verilator; Icarus always is)."""
     random_initial: bool = False
     """Verilator only: state without a defined start takes random values, from a seed of the run."""
+    coverage: bool = False
+    """Verilator only: counts how often each line runs, for a run that asks for it."""
+    netlist: Path | None = None
+    """A synthesized chip that takes the place of the RTL, made for the sizes of `chip`."""
 
 
 def require(simulator: Simulator) -> None:
@@ -66,42 +73,22 @@ def version(simulator: Simulator) -> str:
     return done.stdout.splitlines()[0].strip()
 
 
-def sources() -> tuple[Path, ...]:
-    """The files of the chip and the bench, in order of compilation."""
+def chip_sources() -> tuple[Path, ...]:
+    """The files of the chip, in order of compilation."""
     listing = RTL / "files.f"
     if not listing.exists():
         raise CosimError(f"{listing} is missing: the RTL is only in a checkout of the project")
-    return tuple(RTL / name for name in (*listing.read_text().split(), *BENCH))
+    return tuple(RTL / name for name in listing.read_text().split())
+
+
+def sources(netlist: Path | None = None) -> tuple[Path, ...]:
+    """The files of the chip, or the package and a netlist, and the bench, in order."""
+    chip = chip_sources() if netlist is None else (RTL / "ga2_pkg.sv", netlist)
+    return (*chip, *(RTL / name for name in BENCH))
 
 
 def built(configuration: Configuration) -> tuple[str, ...]:
     """The command that runs the bench of a configuration, built now unless it was built before."""
-    require(configuration.simulator)
-    directory = BUILD / f"{configuration.simulator}-{_digest(configuration)}"
-    target = directory / "bench"
-    if not target.exists():
-        BUILD.mkdir(parents=True, exist_ok=True)
-        with (BUILD / "lock").open("w") as lock:  # two processes never build the same thing
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not target.exists():
-                _build(configuration, directory)
-    return ("vvp", "-n", str(target)) if _is_icarus(configuration) else (str(target),)
-
-
-def _is_icarus(configuration: Configuration) -> bool:
-    return configuration.simulator is Simulator.ICARUS
-
-
-def _digest(configuration: Configuration) -> str:
-    state = hashlib.sha256(f"{configuration} {version(configuration.simulator)}".encode())
-    for path in (*sources(), Path(__file__)):
-        state.update(path.read_bytes())
-    return state.hexdigest()[:16]
-
-
-def _build(configuration: Configuration, directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir()
     chip = configuration.chip
     parameters = {
         "EXTERNAL_WORDS": chip.external_words,
@@ -109,20 +96,68 @@ def _build(configuration: Configuration, directory: Path) -> None:
         "OPERAND_DEPTH": chip.operand_depth,
         "PROGRAM_ENTRIES": chip.program_entries,
     }
-    files = [str(path) for path in sources()]
-    if _is_icarus(configuration):
+    files = sources(configuration.netlist)
+    if configuration.simulator is Simulator.ICARUS:
         flags = [f"-Ptb.{name}={value}" for name, value in parameters.items()]
-        command = ["iverilog", "-g2012", "-s", "tb", *flags, "-o", str(directory / "new"), *files]
     else:
         flags = [f"-G{name}={value}" for name, value in parameters.items()]
         if configuration.wave:
             flags.append("--trace")
         if configuration.random_initial:
             flags += ["--x-initial", "unique", "--x-assign", "unique"]
+        if configuration.coverage:
+            flags += ["--coverage-line"]
+    return compiled(
+        configuration.simulator, "tb", files, flags, coverage=configuration.coverage
+    )  # fmt: skip
+
+
+def compiled(
+    simulator: Simulator,
+    top: str,
+    files: Sequence[Path],
+    flags: Sequence[str] = (),
+    *,
+    coverage: bool = False,
+) -> tuple[str, ...]:
+    """The command that runs any bench, compiled now unless the same was compiled before."""
+    require(simulator)
+    main = (COVERAGE_MAIN,) if coverage else ()
+    digest = _digest(simulator, top, (*files, *main), flags)
+    directory = BUILD / f"{simulator}-{digest}"
+    target = directory / "bench"
+    if not target.exists():
+        BUILD.mkdir(parents=True, exist_ok=True)
+        with (BUILD / "lock").open("w") as lock:  # two processes never build the same thing
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                _build(simulator, top, (*files, *main), flags, directory)
+    return ("vvp", "-n", str(target)) if simulator is Simulator.ICARUS else (str(target),)
+
+
+def _digest(
+    simulator: Simulator, top: str, files: Sequence[Path], flags: Sequence[str]
+) -> str:  # fmt: skip
+    state = hashlib.sha256(f"{version(simulator)} {top} {[*flags]}".encode())
+    for path in (*files, Path(__file__)):
+        state.update(path.read_bytes())
+    return state.hexdigest()[:16]
+
+
+def _build(
+    simulator: Simulator, top: str, files: Sequence[Path], flags: Sequence[str], directory: Path
+) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    names = [str(path) for path in files]
+    if simulator is Simulator.ICARUS:
+        command = ["iverilog", "-g2012", "-s", top, *flags, "-o", str(directory / "new"), *names]
+    else:
+        kind = ["--cc", "--exe", "--build"] if COVERAGE_MAIN in files else ["--binary"]
         command = [
-            "verilator", "--binary", "--timing", "-O3", "-CFLAGS", "-O2", "--top-module", "tb",
+            "verilator", *kind, "--timing", "-O3", "-CFLAGS", "-O2", "--top-module", top,
             "-Wno-fatal", "-Wno-lint", "-Mdir", str(directory / "obj"), "-o", "../new", *flags,
-            *files,
+            *names,
         ]  # fmt: skip
     _run(command, directory / "build.log")
     shutil.rmtree(directory / "obj", ignore_errors=True)
