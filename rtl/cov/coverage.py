@@ -86,7 +86,8 @@ def report(coverage: dict[str, Coverage]) -> float:
     total = Coverage()
     for name, found in sorted(coverage.items()):
         print(_row(name, found) + "  " + " ".join(map(str, found.holes())))
-        total.lines.update({len(total.lines): hit for hit in found.lines.values()})
+        first = len(total.lines)
+        total.lines.update(enumerate(found.lines.values(), first))
         total.branches += found.branches
     print(_row("total", total))
     return 100 * total.reached()[0] / len(total.lines)

@@ -1,6 +1,6 @@
 """Synthesis of the chip with Yosys: gates of every module, memories kept as memories.
 
-    python rtl/syn/synthesis.py [--rtl DIR] [--quick] [--write] [--netlist]
+    python rtl/syn/synthesis.py [--rtl DIR] [--quick] [--write] [--netlist | --digest]
 
 Every module is synthesized by itself, with the parameters that the chip gives it, and the hierarchy
 stays. Prints the table of cells and exits with 1 when there is a latch, or when a memory is missing
@@ -18,6 +18,7 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -223,31 +224,36 @@ def table(found: list[Module]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(found: list[Module], rtl: Path) -> str:
-    """The page of the documentation."""
+def page(found: list[Module], rtl: Path, creator: str) -> str:
+    """The page of the documentation; `creator` is the version of Yosys."""
     parameters = ", ".join(f"{name} = {value}" for name, value in PARAMETERS.items())
     kinds: Counter[str] = Counter()
     for module in found:
         for cell, n in module.cells.items():
             kinds[cell] += n * module.instances
-    cells = ", ".join(f"{n:,} `{cell}`" for cell, n in sorted(kinds.items()))
+    cells = textwrap.fill(
+        ", ".join(f"{n:,} `{cell}`" for cell, n in sorted(kinds.items())), width=100
+    )
     return f"""\
 # Synthesis
 
 This page is made by `make synth` from the RTL with the digest `{digest(rtl)}`; a test fails when
 the sources have another one, and `make synth` again brings the page up to date.
 
-Yosys turns the chip into generic two-input gates, multiplexers and flip-flops (`synth` with `abc
--fast`, no cell library, no timing), one module at a time: the hierarchy stays, so each row is a
-module on its own, without the modules in it. Counts are of one instance; the last row multiplies
-them by the instances. Memories stay memories (`$mem_v2`) and are given in bits; one
-of them is a ROM, the exponential table. Parameters: {parameters}.
+{creator} turns the chip into generic two-input gates, multiplexers and
+flip-flops (the steps of `synth`, with `abc -fast`; no cell library, no timing), one module at a
+time: the hierarchy stays, so each row is a module on its own, without the modules in it. Counts are
+of one instance; the last row multiplies them by the instances. Memories stay memories (`$mem_v2`)
+and are given in bits; one of them is a ROM, the exponential table.
+
+Parameters: {parameters}.
 
 There are no latches, and the memories are the {sum(m.memories * m.instances for m in found)} that
 are meant; `rtl/syn/synthesis.py` fails otherwise.
 
 {table(found)}
-Cells of the whole chip: {cells}.
+Cells of the whole chip:
+{cells}.
 """
 
 
@@ -258,7 +264,11 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="stop before gates")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     parser.add_argument("--netlist", action="store_true", help="print the netlist's path only")
+    parser.add_argument("--digest", action="store_true", help="print the sources' digest only")
     arguments = parser.parse_args()
+    if arguments.digest:
+        print(digest(arguments.rtl))
+        return 0
     directory = synthesize(arguments.rtl, arguments.quick)
     found = modules(directory)
     wrong = list(faults(found))
@@ -270,7 +280,8 @@ def main() -> int:
         return 0
     print(table(found), end="")
     if arguments.write and not arguments.quick:
-        PAGE.write_text(page(found, arguments.rtl))
+        creator = (directory / "stat.json").read_text().split('"')[3]
+        PAGE.write_text(page(found, arguments.rtl, creator))
         print(f"wrote {PAGE.relative_to(CHECKOUT)}", file=sys.stderr)
     return 0
 

@@ -1,7 +1,7 @@
 """Single blocks against the Python model, where instructions alone do not reach.
 
-The bench is plain SystemVerilog with vector files: it runs in both simulators, and its 70,000 vectors
-take a second in Verilator; a bench in Python would run in Icarus only, twenty times slower.
+The bench is plain SystemVerilog with vector files: it runs in both simulators, and its 60,000
+vectors take a second in Verilator; a bench in Python would run in Icarus only, and much slower.
 """
 
 import os
