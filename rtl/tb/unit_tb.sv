@@ -2,12 +2,13 @@
 //
 // +vectors=FILE  a line each: block, then a, b, c and d in hexadecimal:
 //                0 divider: divisor a; after b steps it stands still for c cycles; with d = 1, a
-//                  division of ~a is begun before and reset after b steps
+//                  division of ~a is begun before and reset after b steps, c cycles earlier
 //                1 requantizer: x a, multiplier b, shift c, relu d
 //                2 exponential table: index a
 //                3 saturate of 9 bits: x a              4 saturate of 47 bits: x a
 // +out=FILE      a line each: the result in hexadecimal and, for the divider, the steps it took;
-//                "moved" in place of the result when it changed without valid or enable. Then "end".
+//                "moved" in place of the result when it changed without valid or enable, "woke" when a
+//                division went on after its reset. Then "end".
 `default_nettype none
 module unit_tb;
 
@@ -55,6 +56,10 @@ module unit_tb;
       rst = 1'b1;
       @(negedge clk);
       rst = 1'b0;
+      repeat (int'(c)) begin
+        if (done !== 1'b0) $fwrite(results, "woke ");
+        @(negedge clk);
+      end
     end
     begin_division(a[31:0]);
     steps = 1;

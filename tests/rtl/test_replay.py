@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
 from capra.cosim import jobs as cosim_jobs
@@ -19,7 +20,8 @@ from capra.cosim.replay import Replay
 from capra.cosim.toolchain import Simulator
 from capra.isa.chip import Chip
 from capra.isa.encoding import encode
-from capra.isa.instruction import Instruction
+from capra.isa.instruction import Instruction, instruction
+from capra.isa.program import Program
 from capra.lm.models import load_model
 from capra.lm.target import ChipTarget
 from capra.lm.tiny import random_model, structured_model
@@ -86,6 +88,21 @@ def test_undefined_memories_reach_nothing(icarus: Simulator, check: Check) -> No
         check(icarus, [undefined(job)])
 
 
+def test_undefined_data_reach_no_request_and_no_counter(icarus: Simulator, run: Check) -> None:
+    """Nothing but the program is defined; half of the programs are reset on their way, too."""
+    jobs = [
+        replace(
+            undefined(job), external_known=np.zeros(SMALL.external_words, dtype=bool),
+            reset_cycle=i % 2 * (1 + (41 * i) % job.program.cycles),
+        )
+        for i, job in enumerate(random_jobs(20, SEED + 4000))
+    ]  # fmt: skip
+    for job, outcome in zip(jobs, run(icarus, jobs).outcomes, strict=True):
+        assert (outcome.verdict, outcome.total) == ("done", job.program.cycles)
+        assert outcome.counters == job.program.counters
+        assert not outcome.external_known.all(), "the words did start undefined"
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_initial_values_change_nothing(
     verilator: Simulator, check: Check, seed: int
@@ -117,6 +134,23 @@ def test_reset_in_the_middle_of_a_program(simulator: Simulator, check: Check) ->
         for i, job in enumerate(random_jobs(60, SEED + 7000))
     ]
     check(simulator, jobs)
+
+
+def test_reset_at_every_cycle(verilator: Simulator, check: Check) -> None:
+    """Each instruction once, stopped everywhere: nothing of a stopped unit is left."""
+    code = (
+        instruction("LD", d=0, s=16, n=6),
+        instruction("MM", d=40, a=0, b=9, m=2, n=3, k=3, sd=4, sa=3, sb=4, t=1, acc=1),
+        instruction("RQ", d=60, s=40, r=2, c=3, sd=4, ss=4, mul=50000, sh=23, relu=1),
+        instruction("VADD", d=72, a=60, b=0, n=4),
+        instruction("SM", d=90, s=72, n=4, mul=40000, sh=18),
+        instruction("AMAX", d=100, s=40, n=5),
+        instruction("ST", d=100, s=40, n=6),
+        instruction("HALT"),
+    )
+    job = replace(random_job(SEED, SMALL), program=Program("every cycle", SMALL, code))
+    cycles = range(1, job.program.cycles + 1)
+    check(verilator, [replace(job, reset_cycle=cycle) for cycle in cycles])
 
 
 def test_reset_while_memory_stalls(simulator: Simulator, check: Check) -> None:

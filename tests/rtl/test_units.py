@@ -120,7 +120,7 @@ def test_divider(simulator: Simulator, tmp_path: Path) -> None:
     divisors = [d for d in divisors if EXP_ONE <= d <= LARGEST_SUM]
     vectors: list[Vector] = [(d, 0, 0, 0) for d in divisors]
     vectors += [(draw.choice(divisors), 1 + i % 32, 1 + i % 3, 0) for i in range(96)]  # stands
-    vectors += [(draw.choice(divisors), i % 33, 0, 1) for i in range(66)]  # reset before
+    vectors += [(draw.choice(divisors), i % 33, 40 * (i % 2), 1) for i in range(66)]  # reset before
     expected = [f"{(1 << RECIPROCAL_BITS) // d:08x} 32" for d, *_ in vectors]
     compare(vectors, results(simulator, tmp_path, DIVIDER, vectors), expected)
 
