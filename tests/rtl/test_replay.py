@@ -137,8 +137,12 @@ def test_reset_in_the_middle_of_a_program(simulator: Simulator, check: Check) ->
 
 
 def test_reset_at_every_cycle(verilator: Simulator, check: Check) -> None:
-    """Each instruction once, stopped everywhere: nothing of a stopped unit is left."""
+    """Each instruction, stopped everywhere: nothing of a stopped unit is left.
+
+    One that writes comes before LD, so that it meets what a stopped LD might have left.
+    """
     code = (
+        instruction("VADD", d=300, a=310, b=320, n=5),
         instruction("LD", d=0, s=16, n=6),
         instruction("MM", d=40, a=0, b=9, m=2, n=3, k=3, sd=4, sa=3, sb=4, t=1, acc=1),
         instruction("RQ", d=60, s=40, r=2, c=3, sd=4, ss=4, mul=50000, sh=23, relu=1),
