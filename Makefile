@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: setup demo test test-full check lint-rtl bench generate clean
+.PHONY: setup demo test test-full check lint-rtl bench synth coverage generate clean
 
 setup: .venv/.complete
 
@@ -36,6 +36,14 @@ lint-rtl:
 
 bench: setup
 	@$(BIN)/python -m benchmarks
+
+# Gates of every module, and docs/reference/synthesis.md; fails on a latch or an exploded memory.
+synth: setup
+	@$(BIN)/python rtl/syn/synthesis.py --write
+
+# Lines of the RTL that its suite reaches in Verilator; fails below 95 %.
+coverage: setup
+	@$(BIN)/python rtl/cov/coverage.py
 
 # Files that are made from the instruction table.
 generate: setup

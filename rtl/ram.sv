@@ -1,5 +1,5 @@
-// A memory with one synchronous read port and one write port: the scratchpad, the program memory
-// and the banks of the operand memories are instances of it.
+// A memory with one synchronous read port and one write port: the scratchpad and the program memory
+// are instances of it.
 //
 // Read: with re_i in cycle t, rdata_o is the word at raddr_i from cycle t + 1 on, and holds until
 // the next read. Write: the word is there for reads from the next cycle on.

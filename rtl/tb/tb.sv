@@ -68,9 +68,10 @@ module tb #(
   logic undefined;
   logic [ga2_pkg::INSTRUCTION_BITS-1:0] entry [0:PROGRAM_ENTRIES-1];
 
+  // One cycle must do.
   task reset;
     rst = 1'b1;
-    repeat (3) @(negedge clk);
+    @(negedge clk);
     rst = 1'b0;
   endtask
 

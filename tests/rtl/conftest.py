@@ -1,5 +1,8 @@
 import os
 from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -10,6 +13,11 @@ from capra.cosim.toolchain import Configuration, Simulator, require
 from capra.errors import CosimError
 
 Check = Callable[..., Replay]
+
+COVERAGE: Final = os.environ.get("CAPRA_COVERAGE")
+"""A directory: everything that runs in Verilator leaves its line coverage there."""
+
+_FILES: Final = count()
 
 
 @pytest.fixture(params=list(Simulator))
@@ -47,11 +55,34 @@ def icarus() -> Simulator:
     return Simulator.ICARUS
 
 
+def bench(
+    simulator: Simulator,
+    jobs: Sequence[Job],
+    memory: MemoryModel | None = None,
+    *,
+    random_initial: bool = False,
+    seed: int = 1,
+) -> Replay:
+    """Replays jobs in a simulator, and counts lines if asked to."""
+    counted = COVERAGE is not None and simulator is Simulator.VERILATOR
+    path = Path(COVERAGE) / f"{os.getpid()}-{next(_FILES)}.dat" if COVERAGE and counted else None
+    configuration = Configuration(
+        simulator, jobs[0].program.chip, random_initial=random_initial, coverage=counted
+    )
+    return replay(configuration, jobs, memory or MemoryModel(), seed=seed, coverage=path)
+
+
+@pytest.fixture(scope="session")
+def run() -> Check:
+    """Replays jobs in a simulator, and leaves the comparison to the test."""
+    return bench
+
+
 @pytest.fixture(scope="session")
 def check() -> Check:
     """Replays jobs in a simulator and fails on the first difference from Capra's own simulator."""
 
-    def run(
+    def compare(
         simulator: Simulator,
         jobs: Sequence[Job],
         memory: MemoryModel | None = None,
@@ -60,13 +91,10 @@ def check() -> Check:
         seed: int = 1,
     ) -> Replay:
         memory = memory or MemoryModel()
-        configuration = Configuration(
-            simulator, jobs[0].program.chip, random_initial=random_initial
-        )
-        result = replay(configuration, jobs, memory, seed=seed)
+        result = bench(simulator, jobs, memory, random_initial=random_initial, seed=seed)
         for job, outcome in zip(jobs, result.outcomes, strict=True):
             found = difference(job, expected(job), outcome, any_dma=memory != MemoryModel())
             assert found is None, f"{simulator}: {found}"
         return result
 
-    return run
+    return compare

@@ -152,6 +152,23 @@ def test_every_tile_shape(
     check(simulator, jobs)
 
 
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_strides_of_tiles(simulator: Simulator, check: Check, transposed: int) -> None:
+    """From 0, the same row again and again, to the largest that the scratchpad has room for."""
+    last = CHIP.scratchpad_words - 1
+    shape = {"m": 4, "n": 4, "k": 5, "t": transposed, "acc": 0}
+    one_row = {**shape, "m": 1, "n": 1, "k": 1}
+    far = (last - 5) // 4
+    code = [
+        instruction("MM", d=8000, a=0, b=100, sd=4, sa=0, sb=0, **shape),
+        instruction("MM", d=8016, a=0, b=100, sd=4, sa=1, sb=1, **shape),
+        instruction("MM", d=8032, a=0, b=100, sd=40, sa=5, sb=7, **shape),
+        instruction("MM", d=5, a=0, b=20, sd=far, sa=far, sb=far // 2, **shape),
+        instruction("MM", d=last, a=0, b=last - 1, sd=65535, sa=65535, sb=65535, **one_row),
+    ]
+    check(simulator, [job(f"strides {i}", [inst]) for i, inst in enumerate(code)])
+
+
 def test_sums_of_extreme_products(simulator: Simulator, check: Check) -> None:
     """-128 squared for the deepest K, and sums that wrap at 32 bits."""
     words = np.full(4096, 0x80)

@@ -1,9 +1,10 @@
-"""The RTL is clean in Verilator's lint, and Yosys finds no latch and infers every memory."""
+"""The RTL is clean in Verilator's lint and in Icarus, and has no comparison that may go wrong."""
 
 import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -46,12 +47,49 @@ def test_icarus_warns_of_nothing() -> None:
     assert out == ""
 
 
-def test_yosys_finds_no_latch() -> None:
-    script = (
-        f"read_verilog -sv {' '.join(FILES)}; hierarchy -top ga2; proc; check -assert; "
-        "select -assert-none t:$dlatch t:$adlatch t:$dlatchsr; stat"
-    )
-    out = run("yosys", "-Q", "-p", script)
-    memories = re.findall(r"^=== (\S+) ===|Number of memories:\s+(\d+)", out, re.MULTILINE)
-    assert sum(int(count) for _, count in memories if count) >= 10
-    assert "Warning" not in out, [line for line in out.splitlines() if "Warning" in line]
+def odd_comparisons(text: str) -> list[str]:
+    """Signed comparisons in a source whose operands are not known to have 8, 16 or 32 bits.
+
+    As far as a scan can tell: `$signed(name)` on either side of an operator, with the width from
+    the declaration of the name. Anything else in the parentheses, and any `signed` declaration, is
+    reported too.
+    """
+    text = re.sub(r"//.*", "", text)
+    widths = {
+        name: int(high) + 1
+        for high, names in re.findall(r"logic\s*\[(\d+):0\]\s*([\w\s,]+)", text)
+        for name in re.findall(r"\w+", names)
+    }
+    found = re.findall(r"(?<!\$)\bsigned\b[^;]*", text)
+    assignment = r"(^|;|\)|\bbegin\b|\belse\b)\s*(?!begin|else)\w+(?:\[[^]]*\])*\s*<="
+    text = re.sub(assignment, r"\1", text, flags=re.MULTILINE)
+    operand = r"\$signed\(([^()]*(?:\([^()]*\)[^()]*)*)\)"
+    operator = r"\s*(?<![<>])[<>]=?(?![<>=])\s*"
+    sides = re.findall(operand + operator, text) + re.findall(operator + operand, text)
+    return found + [side for side in sides if widths.get(side.strip()) not in (8, 16, 32)]
+
+
+@pytest.mark.parametrize("path", sorted(RTL.glob("*.sv")), ids=lambda path: path.name)
+def test_signed_comparisons_have_8_16_or_32_bits(path: Path) -> None:
+    """Verilator 5.006 is said to get those of other widths wrong."""
+    assert odd_comparisons(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "logic [46:0] x, y; assign z = $signed(x) > $signed(y);",
+        "logic [46:0] x; logic [31:0] y; assign z = $signed(y) < $signed(x);",
+        "logic [31:0] y; assign z = $signed(y[16:0]) <= 17'sd3;",
+        "logic [31:0] y;\n  z <= 5 >= $signed({y, f(y)});",
+        "logic signed [8:0] x;",
+        "logic [W-1:0] x; assign z = $signed(x) >= 0;",
+    ],
+)
+def test_an_odd_comparison_is_found(line: str) -> None:
+    assert odd_comparisons(line)
+
+
+def test_an_even_comparison_is_none() -> None:
+    good = "logic [31:0] x, y; z <= $signed(x) > $signed(y); z <= $signed(w) >>> 3; // signed 9"
+    assert odd_comparisons(good) == []

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
 from capra.cosim import jobs as cosim_jobs
@@ -15,11 +16,12 @@ from capra.cosim.compare import difference, expected
 from capra.cosim.jobs import Job, MemoryModel
 from capra.cosim.random_programs import random_job
 from capra.cosim.record import RecordingDevice
-from capra.cosim.replay import Replay, replay
-from capra.cosim.toolchain import Configuration, Simulator
+from capra.cosim.replay import Replay
+from capra.cosim.toolchain import Simulator
 from capra.isa.chip import Chip
 from capra.isa.encoding import encode
-from capra.isa.instruction import Instruction
+from capra.isa.instruction import Instruction, instruction
+from capra.isa.program import Program
 from capra.lm.models import load_model
 from capra.lm.target import ChipTarget
 from capra.lm.tiny import random_model, structured_model
@@ -94,6 +96,21 @@ def test_undefined_memories_reach_nothing(icarus: Simulator, check: Check) -> No
         check(icarus, [undefined(job)])
 
 
+def test_undefined_data_reach_no_request_and_no_counter(icarus: Simulator, run: Check) -> None:
+    """Nothing but the program is defined; half of the programs are reset on their way, too."""
+    jobs = [
+        replace(
+            undefined(job), external_known=np.zeros(SMALL.external_words, dtype=bool),
+            reset_cycle=i % 2 * (1 + (41 * i) % job.program.cycles),
+        )
+        for i, job in enumerate(random_jobs(20, SEED + 4000))
+    ]  # fmt: skip
+    for job, outcome in zip(jobs, run(icarus, jobs).outcomes, strict=True):
+        assert (outcome.verdict, outcome.total) == ("done", job.program.cycles)
+        assert outcome.counters == job.program.counters
+        assert not outcome.external_known.all(), "the words did start undefined"
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_initial_values_change_nothing(
     verilator: Simulator, check: Check, seed: int
@@ -127,6 +144,27 @@ def test_reset_in_the_middle_of_a_program(simulator: Simulator, check: Check) ->
     check(simulator, jobs)
 
 
+def test_reset_at_every_cycle(verilator: Simulator, check: Check) -> None:
+    """Each instruction, stopped everywhere: nothing of a stopped unit is left.
+
+    One that writes comes before LD, so that it meets what a stopped LD might have left.
+    """
+    code = (
+        instruction("VADD", d=300, a=310, b=320, n=5),
+        instruction("LD", d=0, s=16, n=6),
+        instruction("MM", d=40, a=0, b=9, m=2, n=3, k=3, sd=4, sa=3, sb=4, t=1, acc=1),
+        instruction("RQ", d=60, s=40, r=2, c=3, sd=4, ss=4, mul=50000, sh=23, relu=1),
+        instruction("VADD", d=72, a=60, b=0, n=4),
+        instruction("SM", d=90, s=72, n=4, mul=40000, sh=18),
+        instruction("AMAX", d=100, s=40, n=5),
+        instruction("ST", d=100, s=40, n=6),
+        instruction("HALT"),
+    )
+    job = replace(random_job(SEED, SMALL), program=Program("every cycle", SMALL, code))
+    cycles = range(1, job.program.cycles + 1)
+    check(verilator, [replace(job, reset_cycle=cycle) for cycle in cycles])
+
+
 def test_reset_while_memory_stalls(simulator: Simulator, check: Check) -> None:
     jobs = [
         replace(job, reset_cycle=1 + (53 * i) % job.program.cycles)
@@ -135,12 +173,12 @@ def test_reset_while_memory_stalls(simulator: Simulator, check: Check) -> None:
     check(simulator, jobs, MemoryModel(stall_percent=50))
 
 
-def test_watchdog_names_the_instruction(simulator: Simulator) -> None:
+def test_watchdog_names_the_instruction(simulator: Simulator, run: Check) -> None:
     job = random_job(SEED + 9000, SMALL)
     cycles, index = 0, 5  # ends in the middle of instruction 5
     cycles = sum(inst.cycles + 2 for inst in job.program.instructions[:index]) + 2
     cut = replace(job, limit=cycles)
-    outcome, after = replay(Configuration(simulator, SMALL), [cut, job]).outcomes
+    outcome, after = run(simulator, [cut, job]).outcomes
     assert (outcome.verdict, outcome.index) == ("hang", index)
     message = difference(cut, expected(cut), outcome)
     assert message is not None
@@ -149,7 +187,7 @@ def test_watchdog_names_the_instruction(simulator: Simulator) -> None:
 
 
 def test_an_unknown_opcode_stops_the_chip(
-    simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, run: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = random_job(SEED + 9001, SMALL)
     bad = job.program.instructions[3]
@@ -158,6 +196,6 @@ def test_an_unknown_opcode_stops_the_chip(
         return 9 if inst is bad else encode(inst)
 
     monkeypatch.setattr(cosim_jobs, "encode", corrupt)
-    (outcome,) = replay(Configuration(simulator, SMALL), [job]).outcomes
+    (outcome,) = run(simulator, [job]).outcomes
     assert (outcome.verdict, outcome.index) == ("illegal", 3)
     assert outcome.total == sum(i.cycles + 2 for i in job.program.instructions[:3]) + 2

@@ -59,11 +59,13 @@ def replay(
     *,
     seed: int = 1,
     wave: Path | None = None,
+    coverage: Path | None = None,
 ) -> Replay:
     """Run the jobs, one after the other, on one chip in one simulator.
 
-    `seed` is that of the initial values in a configuration with random_initial. Raises CosimError
-    when the simulation breaks down; a hanging program is an Outcome, not an error.
+    `seed` is that of the initial values in a configuration with random_initial; `coverage` takes
+    the counts of a configuration with coverage. Raises CosimError when the simulation breaks down;
+    a hanging program is an Outcome, not an error.
     """
     for job in jobs:
         assert job.program.chip == configuration.chip
@@ -81,6 +83,8 @@ def replay(
             arguments += ["+verilator+rand+reset+2", f"+verilator+seed+{seed}"]
         if wave is not None:
             arguments.append(f"+wave={wave}")
+        if coverage is not None:
+            arguments.append(f"+coverage={coverage}")
         start = time.perf_counter()
         done = subprocess.run(  # noqa: S603
             [*command, *arguments], capture_output=True, text=True, check=False

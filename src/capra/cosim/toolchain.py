@@ -22,6 +22,9 @@ RTL: Final = CHECKOUT / "rtl"
 BENCH: Final = ("tb/external_memory.sv", "tb/tb.sv")
 BUILD: Final = CHECKOUT / "build" / "rtl"
 
+COVERAGE_MAIN: Final = RTL / "tb/coverage_main.cpp"
+"""Writes the coverage at the end, which Verilator 5.006's own main does not."""
+
 
 Wave = Literal["vcd", "fst"]
 
@@ -52,6 +55,10 @@ class Configuration:
     """Able to write waveforms of this format, at the price of speed."""
     random_initial: bool = False
     """Verilator only: state without a defined start takes random values, from a seed of the run."""
+    coverage: bool = False
+    """Verilator only: counts how often each line runs, for a run that asks for it."""
+    netlist: Path | None = None
+    """A synthesized chip that takes the place of the RTL, made for the sizes of `chip`."""
 
 
 def require(simulator: Simulator) -> None:
@@ -88,72 +95,101 @@ def version(simulator: Simulator) -> str:
     return done.stdout.splitlines()[0].strip()
 
 
-def sources() -> tuple[Path, ...]:
-    """The files of the chip and the bench, in order of compilation."""
+def chip_sources() -> tuple[Path, ...]:
+    """The files of the chip, in order of compilation."""
     listing = RTL / "files.f"
     if not listing.exists():
         raise CosimError(f"{listing} is missing: the RTL is only in a checkout of the project")
-    return tuple(RTL / name for name in (*listing.read_text().split(), *BENCH))
+    return tuple(RTL / name for name in listing.read_text().split())
+
+
+def sources(netlist: Path | None = None) -> tuple[Path, ...]:
+    """The files of the chip, or the package and a netlist, and the bench, in order."""
+    chip = chip_sources() if netlist is None else (RTL / "ga2_pkg.sv", netlist)
+    return (*chip, *(RTL / name for name in BENCH))
 
 
 def built(configuration: Configuration) -> tuple[str, ...]:
     """The command that runs the bench of a configuration, built now unless it was built before."""
-    require(configuration.simulator)
-    directory = BUILD / f"{configuration.simulator}-{_digest(configuration)}"
-    target = directory / "bench"
-    if not target.exists():
-        BUILD.mkdir(parents=True, exist_ok=True)
-        with directory.with_suffix(".lock").open(
-            "w"
-        ) as lock:  # two processes never build the same thing
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not target.exists():
-                _build(configuration, directory)
-    if not _is_icarus(configuration):
-        return (str(target),)
-    return ("vvp", "-n", str(target), *(["-fst"] if configuration.wave == "fst" else []))
-
-
-def _is_icarus(configuration: Configuration) -> bool:
-    return configuration.simulator is Simulator.ICARUS
-
-
-def _digest(configuration: Configuration) -> str:
-    state = hashlib.sha256(f"{configuration} {version(configuration.simulator)}".encode())
-    for path in (*sources(), Path(__file__)):
-        state.update(path.read_bytes())
-    return state.hexdigest()[:16]
-
-
-def _build(configuration: Configuration, directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir()
-    chip = configuration.chip
+    chip, wave = configuration.chip, configuration.wave
     parameters = {
         "EXTERNAL_WORDS": chip.external_words,
         "SCRATCHPAD_WORDS": chip.scratchpad_words,
         "OPERAND_DEPTH": chip.operand_depth,
         "PROGRAM_ENTRIES": chip.program_entries,
     }
-    files = [str(path) for path in sources()]
-    if _is_icarus(configuration):
+    files = sources(configuration.netlist)
+    if configuration.simulator is Simulator.ICARUS:
         flags = [f"-Ptb.{name}={value}" for name, value in parameters.items()]
-        command = ["iverilog", "-g2012", "-s", "tb", *flags, "-o", str(directory / "new"), *files]
+        command = compiled(Simulator.ICARUS, "tb", files, flags)
+        return (*command, "-fst") if wave == "fst" else command
+    flags = [f"-G{name}={value}" for name, value in parameters.items()]
+    if wave is not None:
+        flags.append("--trace-fst" if wave == "fst" else "--trace")
+    if configuration.random_initial:
+        flags += ["--x-initial", "unique", "--x-assign", "unique"]
+    if configuration.coverage:
+        flags.append("--coverage-line")
+        files = (*files, COVERAGE_MAIN)
+    # Wave files are slow anyway, so their builds may be quick.
+    return compiled(Simulator.VERILATOR, "tb", files, flags, optimize=wave is None)
+
+
+def compiled(
+    simulator: Simulator,
+    top: str,
+    files: Sequence[Path],
+    flags: Sequence[str] = (),
+    *,
+    optimize: bool = True,
+) -> tuple[str, ...]:
+    """The command that runs any bench, compiled now unless the same was compiled before."""
+    require(simulator)
+    command = _command(simulator, top, files, flags, optimize)
+    directory = BUILD / f"{simulator}-{_digest(simulator, command, files)}"
+    target = directory / "bench"
+    if not target.exists():
+        BUILD.mkdir(parents=True, exist_ok=True)
+        # Two processes never build the same thing.
+        with directory.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                _build(simulator, command, directory)
+    return ("vvp", "-n", str(target)) if simulator is Simulator.ICARUS else (str(target),)
+
+
+def _command(
+    simulator: Simulator, top: str, files: Sequence[Path], flags: Sequence[str], optimize: bool
+) -> list[str]:
+    """What compiles a bench, without where to put it."""
+    names = [str(path) for path in files]
+    if simulator is Simulator.ICARUS:
+        return ["iverilog", "-g2012", "-s", top, *flags, *names]
+    kind = ["--cc", "--exe", "--build"] if COVERAGE_MAIN in files else ["--binary"]
+    fast = "-O2" if optimize else "-O0"
+    # Verilator's makefile puts these behind -CFLAGS, so only they decide.
+    make = f"OPT_FAST={fast} OPT_GLOBAL={fast} OPT_SLOW=-O0"
+    return [
+        "verilator", *kind, "--timing", "-O3", "--top-module", top, *flags, "-MAKEFLAGS", make,
+        "-Wno-fatal", "-Wno-lint", "-Wno-BLKANDNBLK", *names,
+    ]  # fmt: skip
+
+
+def _digest(simulator: Simulator, command: Sequence[str], files: Sequence[Path]) -> str:
+    state = hashlib.sha256(f"{version(simulator)} {[*command]}".encode())
+    for path in (*files, Path(__file__)):
+        state.update(path.read_bytes())
+    return state.hexdigest()[:16]
+
+
+def _build(simulator: Simulator, command: Sequence[str], directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    if simulator is Simulator.ICARUS:
+        where = ["-o", str(directory / "new")]
     else:
-        flags = [f"-G{name}={value}" for name, value in parameters.items()]
-        fast = "-O2" if configuration.wave is None else "-O0"  # wave files are slow anyway
-        # Verilator's makefile puts these behind -CFLAGS, so only they decide.
-        optimize = f"OPT_FAST={fast} OPT_GLOBAL={fast} OPT_SLOW=-O0"
-        if configuration.wave is not None:
-            flags.append("--trace-fst" if configuration.wave == "fst" else "--trace")
-        if configuration.random_initial:
-            flags += ["--x-initial", "unique", "--x-assign", "unique"]
-        command = [
-            "verilator", "--binary", "--timing", "-O3", "--top-module", "tb", *flags,
-            "-MAKEFLAGS", optimize, "-Wno-fatal", "-Wno-lint", "-Wno-BLKANDNBLK",
-            "-Mdir", str(directory / "obj"), "-o", "../new", *files,
-        ]  # fmt: skip
-    _run(command, directory / "build.log")
+        where = ["-Mdir", str(directory / "obj"), "-o", "../new"]
+    _run([*command, *where], directory / "build.log")
     shutil.rmtree(directory / "obj", ignore_errors=True)
     (directory / "new").rename(directory / "bench")
 
