@@ -46,7 +46,11 @@ def verdict(record: Record) -> str:
     """One sentence: are the tokens equal, and what was gained."""
     equal = "equal" if record["tokens_equal"] else "NOT EQUAL"
     saved = record["plain"]["cycles"] - record["speculative"]["cycles"]
-    outcome = f"{abs(saved):,} cycles {'fewer' if saved >= 0 else 'more'}"
+    if saved == 0:
+        return (
+            f"The tokens are {equal}; speculative decoding took as many cycles as plain decoding."
+        )
+    outcome = f"{abs(saved):,} cycles {'fewer' if saved > 0 else 'more'}"
     return (
         f"The tokens are {equal}; speculative decoding took {outcome}: "
         f"{record['speedup']:.2f} times the speed of plain decoding "
