@@ -20,7 +20,11 @@ from tests.lm.samples import CHARACTERS, chip_target, text_model, tiny
 
 import capra
 from capra.cli import main
+from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import PASSES
+from capra.ir.graph import Graph
+from capra.ir.ranges import Ranges
+from capra.ir.scales import Scales
 from capra.ir.text import parse_graph
 from capra.isa.assembler import assemble, disassemble
 from capra.isa.program import load_program
@@ -30,7 +34,7 @@ from capra.lm.reference import greedy_tokens
 from capra.lm.target import ChipTarget
 
 SCRIPT = Path(sys.executable).with_name("capra")
-COMMANDS = ("decode", "table", "grid", "compile", "dis", "replay", "eval", "train")
+COMMANDS = ("decode", "table", "grid", "compile", "dis", "replay", "certify", "eval", "train")
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,10 @@ def test_counts_are_whole_numbers_from_0(option: str, value: str, cli: Cli) -> N
         (["dis", "/no/such/file"], ["program file /no/such/file"]),
         (["eval", "--model", "random"], ["model random has no characters, expected"]),
         (["eval", "--windows", "0"], ["found 0, expected a whole number of at least 1"]),
+        (["certify", "--max-rows", "200"], ["200, expected 1 .. 128, the context of pydoc"]),
+        (["certify", "--model", "random", "--max-context", "65"], ["65, expected 0 .. 64"]),
+        (["certify", "--caches", "3"], ["3 without programs, expected --instructions"]),
+        (["certify", "--instructions", "--caches", "0"], ["found 0, expected"]),
         (["train", "-o", "/no/such/folder/file"], ["cannot write /no/such/folder/file"]),
         (["train"], ["--output"]),
         (["dis"], ["file"]),
@@ -484,3 +492,37 @@ def test_a_disassembly_can_be_assembled_again(cli: Cli, tmp_path: Path) -> None:
     assert "; program verify_m4_c4: 12330 cycles" in out
     for slot in program.external:
         assert f"; {slot.kind} {slot.name} {slot.rows}x{slot.cols} at {slot.address}\n" in out
+
+
+def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:
+    args = [
+        "certify",
+        "--model",
+        str(checkpoints / "good"),
+        "--max-context",
+        "2",
+        "--max-rows",
+        "2",
+    ]
+    record = cli(*args, "--instructions", "--json").json()
+    assert record["certified"] and record["failure"] is None
+    assert record["graphs"] == record["programs"] == {"step": 4, "verify": 6, "prefill": 6}
+    shown = cli(*args).out
+    assert "caches of 0 .. 2, 1 .. 2 rows: certified" in shown and record["digest"] in shown
+    without = cli(*args, "--json").json()
+    assert without["programs"] == {} and without["digest"] == record["digest"]
+
+
+def test_certify_refuses_verifiers_with_scales_of_their_own(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def own_scales(graph: Graph, ranges: Ranges) -> Scales:
+        factor = 1.0 if graph.name.startswith("step") else 1.5
+        return assign_scales(graph, Ranges({t: v * factor for t, v in ranges.values.items()}))
+
+    monkeypatch.setattr("capra.certify.certificate.assign_scales", own_scales)
+    result = cli("certify", "--model", "random", "--max-context", "2", "--max-rows", "2", "--json")
+    record = json.loads(result.out)
+    assert result.code == 1 and not record["certified"]
+    assert record["failure"]["program"] == "verify_m1_c0"
+    assert result.err.startswith("error: not certified: verify_m1_c0: row 0 of l0.k differs")

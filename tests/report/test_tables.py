@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from capra.report.tables import (
+    certificate_lines,
     comparison_table,
     evaluation_table,
     grid_table,
@@ -121,3 +122,18 @@ def test_a_line_for_each_rtl_simulator() -> None:
         "9,876,543 cycles in 1.26 s (Verilator 5)",
     ]
     assert rtl_lines({}) == []
+
+
+def test_a_certificate_is_counted_by_role() -> None:
+    record: dict[str, Any] = {
+        "model": "m", "max_context": 6, "max_rows": 3, "certified": True, "terms": 12345,
+        "graphs": {"step": 9, "verify": 1021}, "programs": {}, "digest": "abc", "failure": None,
+    }  # fmt: skip
+    lines = certificate_lines(record)
+    assert lines[0] == "m, caches of 0 .. 6, 1 .. 3 rows: certified"
+    assert lines[1] == "graphs: 9 step, 1,021 verify: rows equal to the plain steps'"
+    assert lines[2:] == ["12,345 terms; digest of the steps' functions abc"]
+    record |= {"certified": False, "programs": {"step": 2}}
+    lines = certificate_lines(record)
+    assert lines[0].endswith(": NOT CERTIFIED")
+    assert lines[2] == "programs: 2 step: instructions equal to their graphs"

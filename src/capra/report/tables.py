@@ -109,6 +109,23 @@ def rtl_lines(rtl: Mapping[str, Record]) -> list[str]:
     return lines
 
 
+def certificate_lines(record: Record) -> list[str]:
+    """What was certified, or that it was not."""
+    graphs, programs = record["graphs"], record["programs"]
+    what = (
+        f"{record['model']}, caches of 0 .. {record['max_context']}, 1 .. {record['max_rows']} rows"
+    )
+    lines = [f"{what}: {'certified' if record['certified'] else 'NOT CERTIFIED'}"]
+    counts = (("graphs", graphs, "rows equal to the plain steps'"),
+              ("programs", programs, "instructions equal to their graphs"))  # fmt: skip
+    for kind, by_role, claim in counts:
+        if by_role:
+            shown = ", ".join(f"{count:,} {role}" for role, count in by_role.items())
+            lines.append(f"{kind}: {shown}: {claim}")
+    lines.append(f"{record['terms']:,} terms; digest of the steps' functions {record['digest']}")
+    return lines
+
+
 def evaluation_table(record: Record) -> RenderableType:
     """Bits per character on the chip and in float."""
     table = _table("", "chip (int8)", "float")
