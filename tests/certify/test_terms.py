@@ -61,6 +61,15 @@ def test_a_rescale_by_exactly_one_leaves_an_int8_integer_alone_and_no_other() ->
     assert (meaning.value(wide), meaning.value(clamped)) == (20000, 127)
 
 
+def test_a_rescale_by_exactly_one_clamps_a_byte() -> None:
+    terms = Terms()
+    x, row = terms.leaf("x", 0, 0, None), terms.vector(leaves(terms, "a", 2))
+    byte = int(terms.bytes_of(terms.elements(terms.vector([terms.dot(row, row, onto=x)])))[0])
+    meaning = Meaning(terms, lambda tensor, _row, _column: 0 if tensor == "a" else -128)
+    assert meaning.value(byte) == -128
+    assert meaning.value(terms.rescale(byte, 1 << 15, 15)) == -127
+
+
 def test_an_operand_is_the_lowest_byte_of_its_word() -> None:
     terms = Terms()
     x, row = terms.leaf("x", 0, 0, None), terms.vector(leaves(terms, "a", 3))

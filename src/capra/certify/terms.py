@@ -42,8 +42,8 @@ class TermOp(StrEnum):
     BYTE = "byte"
 
 
-_INT8: Final = frozenset({TermOp.LEAF, TermOp.RESCALE, TermOp.RELU, TermOp.ADD, TermOp.BYTE})
-"""Operations whose result is an int8 integer, so that its lowest byte is itself."""
+_INT8: Final = frozenset({TermOp.LEAF, TermOp.RESCALE, TermOp.RELU, TermOp.ADD})
+"""Operations whose result is an int8 integer of -127 .. 127; a byte may also be -128."""
 
 DIGEST_BYTES: Final = 16
 
@@ -143,7 +143,7 @@ class Terms:
 
     def rescale(self, term: int, multiplier: int, shift: int) -> int:
         """A requantization; of an int8 integer by exactly 1, the integer itself."""
-        if multiplier == 1 << shift and not self._is_wide[term]:
+        if multiplier == 1 << shift and self._terms[term].op in _INT8:
             return term
         return self._number(Term(TermOp.RESCALE, (term,), constants=(multiplier, shift)))
 
@@ -175,7 +175,7 @@ class Terms:
             number = self._numbers[term] = len(self._terms)
             self._terms.append(term)
             self._origins.append(self.origin)
-            self._is_wide.append(term.op not in _INT8)
+            self._is_wide.append(term.op not in _INT8 and term.op is not TermOp.BYTE)
         return number
 
     # Digests
