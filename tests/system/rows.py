@@ -3,13 +3,14 @@
 The steps are the oracle: a loop of three lines that knows no prompt, no block and no draft.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from capra.lm.graphs import cache_names
+from capra.lm.model import LanguageModel
 from capra.lm.target import (
     ChipTarget,
     FloatSession,
@@ -23,6 +24,10 @@ from capra.numerics import FloatArray, Int64Array
 from capra.spec_decode.decode import Decoded
 
 AnyTarget = ChipTarget | InterpretedTarget | FloatTarget
+
+MAKERS: dict[str, Callable[[LanguageModel], AnyTarget]] = {
+    "float": FloatTarget, "interpreter": InterpretedTarget, "chip": ChipTarget,
+}  # fmt: skip
 
 FLOAT_ERROR = 1e-9
 """Float logits of a row may differ this much, relatively, from one block size to another."""
@@ -62,8 +67,12 @@ class Watched:
         self.max_context = inner.max_context
 
     def session(self) -> WatchedSession:
-        self.last = WatchedSession(self.inner.session())
+        self.last = self.watch(self.inner.session())
         return self.last
+
+    def watch(self, session: IntegerSession | FloatSession) -> WatchedSession:
+        """The session watched; the place for one that does more."""
+        return WatchedSession(session)
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ def take_steps(target: AnyTarget, prompt: Sequence[int], rows: int | None = None
         logits += list(forward.logits)
         if len(text) == position + 1:
             text += forward.choices
-    return Steps(tuple(text), tuple(logits), _cache(target, session))
+    return Steps(tuple(text), tuple(logits), cached_rows(target, session))
 
 
 @dataclass
@@ -125,7 +134,7 @@ def compare(run: Decoded, watched: Watched, steps: Steps) -> Comparison:
             )
         elif logits is not None:
             comparison.take(f"logits of row {row}", logits, steps.logits[row])
-    for name, tensor in _cache(watched.inner, session.inner).items():
+    for name, tensor in cached_rows(watched.inner, session.inner).items():
         comparison.take(name, tensor, steps.cache[name][: session.length])
     return comparison
 
@@ -142,7 +151,8 @@ def emitted_tokens(run: Decoded) -> tuple[int, ...]:
     return tuple(token for block in run.blocks for token in block.emitted)
 
 
-def _cache(target: AnyTarget, session: IntegerSession | FloatSession) -> dict[str, Int64Array]:
+def cached_rows(target: AnyTarget, session: IntegerSession | FloatSession) -> dict[str, Int64Array]:
+    """A copy of the keys and values of a session, by name; none in float."""
     if isinstance(session, FloatSession):
         return {}
     return {name: session.cached(name) for name in cache_names(target.model.config)}

@@ -3,7 +3,7 @@
 The text model of the samples on the chip: its attention is large, so a stale or missing row shows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 
@@ -13,6 +13,7 @@ from tests.spec_decode.accounts import assert_accounts
 from tests.spec_decode.toy import CONTEXT, VOCAB, ToyTarget, plain_text
 from tests.system.cases import Case
 from tests.system.rows import (
+    MAKERS,
     AnyTarget,
     Steps,
     Watched,
@@ -21,8 +22,6 @@ from tests.system.rows import (
     take_steps,
 )
 
-from capra.lm.model import LanguageModel
-from capra.lm.target import ChipTarget, FloatTarget, InterpretedTarget
 from capra.spec_decode.decode import Block, Decoded, Target, decode
 from capra.spec_decode.proposers import (
     ConstantProposer,
@@ -36,11 +35,6 @@ from capra.spec_decode.proposers import (
 SMALL = Case(seed=1, vocab_size=7, heads=2, head_width=2, layers=2, hidden=4, context=13,
              has_positions=True)  # fmt: skip
 """Small enough that every shape is compiled in a second."""
-
-
-MAKERS: dict[str, Callable[[LanguageModel], AnyTarget]] = {
-    "float": FloatTarget, "interpreter": InterpretedTarget, "chip": ChipTarget,
-}  # fmt: skip
 
 
 @cache
@@ -259,7 +253,11 @@ def test_a_vocabulary_of_one_token(kind: str) -> None:
     steps = take_steps(target, (0,))
     assert set(steps.text) == {0}
     for k in range(1, 8):
-        drafts = (ConstantProposer(0), ConstantProposer(1), always_right(steps.text, 1))
+        drafts: tuple[Proposer, ...] = (
+            ConstantProposer(0),
+            ConstantProposer(1),
+            always_right(steps.text, 1),
+        )
         for draft, accepts in zip(drafts, (True, False, True), strict=True):
             watched = Watched(target)
             run = decode(watched, (0,), 99, proposer=draft, num_speculative_tokens=k)

@@ -8,7 +8,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, get_args
 
@@ -18,49 +17,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.spec_decode.accounts import assert_accounts
 from tests.system.cases import Case, RangeKind, WeightKind, is_refused, random_case
+from tests.system.plays import GuessProposer, Play, random_play
 from tests.system.rows import AnyTarget, Watched, assert_same_rows, compare, take_steps
 
 from capra.lm.model import LanguageModel
 from capra.lm.target import ChipTarget, FloatTarget, InterpretedTarget
 from capra.spec_decode.decode import Decoded, decode
-from capra.spec_decode.proposers import Proposal
 
 BLOCKS: Final = int(os.environ.get("CAPRA_RANDOM_BLOCKS", "300"))
 SEED: Final = int(os.environ.get("CAPRA_SEED", "0"))
 CORNER_MODELS: Final = 150
 RUNS_PER_MODEL: Final = 6
 MAX_REFUSED: Final = 0.05
-
-Guess = tuple[int, tuple[int, ...]]
-"""How many of the target's own next tokens a block proposes, and what it proposes behind them."""
-
-
-@dataclass(frozen=True)
-class Play:
-    """One run: a prompt (taken modulo the vocabulary, cut to the context), a draft, two counts."""
-
-    prompt: tuple[int, ...] = (0,)
-    guesses: tuple[Guess, ...] = ((9, ()),)
-    """Of each block in turn, and then from the start again."""
-    k: int = 2
-    max_new_tokens: int = 99
-
-
-class GuessProposer:
-    """Knows the target's whole text and proposes what a play says, which may be nothing."""
-
-    vocab_size = None
-
-    def __init__(self, text: Sequence[int], guesses: Sequence[Guess]) -> None:
-        self._text = tuple(text)
-        self._guesses = guesses
-        self._blocks = 0
-
-    def propose(self, text: Sequence[int], count: int) -> Proposal:
-        right, behind = self._guesses[self._blocks % len(self._guesses)]
-        self._blocks += 1
-        tokens = (*self._text[len(text) : len(text) + right], *behind)
-        return Proposal(tokens[:count])
 
 
 def _prompt(case: Case, play: Play) -> tuple[int, ...]:
@@ -153,22 +121,6 @@ def test_any_cache_gives_chip_and_interpreter_the_same_integers(
         assert chip.keys() == interpreted.keys()
         for name in chip:
             np.testing.assert_array_equal(chip[name], interpreted[name], f"{role}: {name}")
-
-
-def random_play(draw: random.Random, case: Case) -> Play:
-    """A play that suits a case: everything from a single guess to the whole context."""
-    context, vocabulary = case.context, range(-1, case.vocab_size + 1)
-    guesses = tuple(
-        (
-            draw.choice((0, 0, 1, 2, context)),
-            tuple(draw.choice(vocabulary) for _ in range(draw.randint(0, 3))),
-        )
-        for _ in range(draw.randint(1, 4))
-    )
-    return Play(
-        prompt=tuple(draw.randrange(case.vocab_size) for _ in range(draw.randint(1, context))),
-        guesses=guesses, k=draw.randint(1, context), max_new_tokens=draw.randint(1, context + 1),
-    )  # fmt: skip
 
 
 def test_random_blocks(capsys: pytest.CaptureFixture[str]) -> None:
