@@ -1,17 +1,19 @@
 """Drafts that are out to get the loop: every order of acceptances, every role of every token.
 
-The text model of the samples on the chip: its attention is large, so a stale or missing row shows.
+Every run is compared with single steps: counts, tokens, and the integers of every row it kept.
 """
 
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
+from typing import get_args
 
+import numpy as np
 import pytest
 from tests.lm.samples import MODELS, chip_target
 from tests.spec_decode.accounts import assert_accounts
 from tests.spec_decode.toy import CONTEXT, VOCAB, ToyTarget, plain_text
-from tests.system.cases import Case
+from tests.system.cases import Case, WeightKind
 from tests.system.rows import (
     MAKERS,
     AnyTarget,
@@ -22,6 +24,7 @@ from tests.system.rows import (
     take_steps,
 )
 
+from capra.numerics import INT8_MAX
 from capra.spec_decode.decode import Block, Decoded, Target, decode
 from capra.spec_decode.proposers import (
     ConstantProposer,
@@ -269,3 +272,22 @@ def test_a_vocabulary_of_one_token(kind: str) -> None:
             target, (0,), 99, stop_token=0, proposer=drafts[0], num_speculative_tokens=k
         )
         assert (stopped.tokens, stopped.stop_reason) == ((0,), "stop")
+
+
+@pytest.mark.parametrize("kind", ["interpreter", "chip"])
+@pytest.mark.parametrize("weights", get_args(WeightKind))
+def test_saturated_keys_values_and_logits(kind: str, weights: WeightKind) -> None:
+    """Nearly everything is -127 or 127, so that ties decide most of the text."""
+    case = Case(seed=5, vocab_size=9, heads=2, context=9, has_positions=True,
+                weights=weights, ranges="saturated")  # fmt: skip
+    watched = Watched(MAKERS[kind](case.model()))
+    steps = take_steps(watched.inner, (2, 8))
+    for rows in (np.stack(steps.logits), *steps.cache.values()):
+        assert np.mean(np.abs(rows) == INT8_MAX) > 0.5
+    scripts: list[list[int | None]] = [[None], [0], [1, 0, 2]]
+    for k, accept in product((1, 2, 4), scripts):
+        draft = ScriptedProposer(steps.text, case.vocab_size, accept)
+        run = decode(watched, (2, 8), 99, proposer=draft, num_speculative_tokens=k)
+        assert_accounts(run, 99, k, case.context)
+        assert_same_rows(run, watched, steps)
+        assert run.tokens == steps.text[2:]
