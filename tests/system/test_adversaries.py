@@ -75,8 +75,16 @@ def test_the_small_model_does_not_repeat_itself() -> None:
         assert len(set(_steps(kind, (0,)).text)) >= 4
 
 
+def test_chip_and_interpreter_take_the_same_steps() -> None:
+    chip, interpreted = _steps("chip", (0,)), _steps("interpreter", (0,))
+    assert chip.text == interpreted.text
+    np.testing.assert_array_equal(chip.logits, interpreted.logits)
+    for name, rows in chip.cache.items():
+        np.testing.assert_array_equal(rows, interpreted.cache[name], name)
+
+
 @pytest.mark.parametrize("k", [1, 2, 3])
-@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("kind", ["float", "chip"])
 def test_every_order_of_acceptances(kind: str, k: int) -> None:
     for accept in product(range(k + 1), repeat=3):
         n = sum(accept) + 3
@@ -127,9 +135,9 @@ def test_nothing_drafted_nothing_accepted_and_all_accepted_in_every_order(kind: 
 
 
 @pytest.mark.parametrize("kind", ["interpreter", "chip"])
-@pytest.mark.parametrize("k", range(1, 6))
+@pytest.mark.parametrize("k", [1, 2, 4])
 def test_the_cache_after_a_rejection_at_every_position(kind: str, k: int) -> None:
-    for length in range(1, 5):
+    for length in range(1, 4):
         prompt = _steps(kind, (0,)).text[:length]
         for accepted in range(k + 1):
             watched = Watched(_target(kind))
@@ -148,7 +156,7 @@ def test_the_cache_after_a_rejection_at_every_position(kind: str, k: int) -> Non
 
 
 @pytest.mark.parametrize("k", range(1, SMALL.context + 2))
-@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("kind", ["float", "chip"])
 def test_every_k_up_to_the_last_row_of_the_context(kind: str, k: int) -> None:
     drafts: dict[str, Proposer] = {
         "right": _scripted(kind, (0,), [None]),
