@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.lm.samples import tiny
+from tests.spec_decode.accounts import assert_accounts
 from tests.spec_decode.toy import CONTEXT, VOCAB, ListProposer, ToyTarget, plain_text
 
 from capra.errors import InputError
@@ -36,18 +37,11 @@ def _decode(
     return decode(ToyTarget(), prompt, n, proposer=proposer, num_speculative_tokens=k)
 
 
-def _assert_accounts(run: Decoded, target: ToyTarget) -> None:
-    """What must hold of every run: identities of the counts, and what the cache holds."""
+def _assert_accounts(run: Decoded, target: ToyTarget, n: int, k: int) -> None:
+    """The identities of the counts, and what the cache holds."""
+    assert_accounts(run, n, k, CONTEXT)
     emitted = [token for block in run.blocks for token in block.emitted]
-    accepted = sum(block.accepted for block in run.blocks)
-    assert len(emitted) == accepted + len(run.blocks)
-    assert emitted[: len(run.tokens)] == list(run.tokens)
-    assert all(block.accepted <= len(block.tokens) - 1 for block in run.blocks)
-    assert all(len(block.tokens) - 1 <= len(block.proposed) for block in run.blocks)
-    if run.blocks:
-        text = [*run.prompt, *emitted]
-        assert run.cache_length == len(text) - 1
-        assert target.last.text == text[:-1]
+    assert target.last.text == [*run.prompt, *emitted][:-1] if run.blocks else not run.runs
 
 
 def test_the_longest_right_prefix_is_accepted() -> None:
@@ -74,7 +68,7 @@ def test_no_proposal_changes_the_text(
     target = ToyTarget()
     run = decode(target, prompt, n, proposer=ListProposer(proposals), num_speculative_tokens=k)
     assert list(run.tokens) == plain_text(prompt, n)
-    _assert_accounts(run, target)
+    _assert_accounts(run, target, n, k)
 
 
 @given(
@@ -90,7 +84,7 @@ def test_a_script_of_acceptances_is_what_happens(
     proposer = ScriptedProposer(whole, VOCAB, script)
     run = decode(target, prompt, n, proposer=proposer, num_speculative_tokens=k)
     assert list(run.tokens) == whole[len(prompt) :][:n]
-    _assert_accounts(run, target)
+    _assert_accounts(run, target, n, k)
     for number, block in enumerate(run.blocks):
         told = script[min(number, len(script) - 1)]
         possible = len(block.proposed)

@@ -184,19 +184,6 @@ def test_every_token_of_the_text_as_stop_token(k: int) -> None:
             assert run.stop_reason == ("stop" if stop in plain else "length")
 
 
-def test_two_texts_one_after_the_other() -> None:
-    target = ChipTarget(text_model())
-    prompts = [(0, 1, 2, 3), (7,), (4,) * 17, (0, 1, 2, 3)]
-    alone = [decode(ChipTarget(text_model()), prompt, 7).tokens for prompt in prompts]
-    together = [
-        decode(
-            target, prompt, 7, proposer=ChainProposer(_bigram("text")), num_speculative_tokens=3
-        ).tokens
-        for prompt in prompts
-    ]
-    assert together == alone
-
-
 @dataclass
 class _Witness:
     """A device that notes every program it executed and what the machine counted."""
