@@ -32,6 +32,7 @@ from capra.lm.checkpoint import save_checkpoint
 from capra.lm.graphs import verifier_graph
 from capra.lm.reference import greedy_tokens
 from capra.lm.target import ChipTarget
+from capra.sim.device import Execution
 
 SCRIPT = Path(sys.executable).with_name("capra")
 COMMANDS = ("decode", "table", "grid", "compile", "dis", "replay", "certify", "eval", "train")
@@ -415,6 +416,55 @@ def test_decode_fails_when_tokens_differ(cli: Cli, monkeypatch: pytest.MonkeyPat
     result = cli("decode", "--model", "random", "-n", "9", "--draft", "always-wrong")
     assert result.code == 1
     assert "The tokens are NOT EQUAL" in result.out
+
+
+def test_decode_certifies_both_runs(cli: Cli, checkpoints: Path) -> None:
+    good = ("decode", "--model", checkpoints / "good", "--prompt", "bad", "-n", "4")
+    args = (*good, "--draft", "always-right", "-k", "3", "--certify")
+    record = cli(*args, "--json").json()
+    certificate = record["certificate"]
+    plain, speculative = certificate["plain"], certificate["speculative"]
+    assert (certificate["equal"], certificate["first_difference"]) == (True, None)
+    assert certificate["rows"] == len(plain["rows"]) == 2 + 4
+    assert plain["rows"] == speculative["rows"] and plain["digest"] == speculative["digest"]
+    line = cli(*args).out.splitlines()[-1]
+    assert line == (
+        "certificate: 6 rows, every integer of logits, keys and values equal; digest "
+        f"{plain['digest']}."
+    )
+    without = cli(*args[:-1], "--json").json()
+    assert without == {key: record[key] for key in record if key != "certificate"}
+
+
+def test_decode_fails_when_integers_differ_under_equal_tokens(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = ChipTarget.run
+
+    def wrong(*args: Any) -> Execution:
+        execution = right(*args)
+        if args[1] == "verify":
+            execution.outputs["l0.v"][0, 5] ^= 1
+        return execution
+
+    monkeypatch.setattr(ChipTarget, "run", wrong)
+    args = ("decode", "--model", "random", "-n", "2", "-k", "1", "--draft", "always-right")
+    assert cli(*args).code == 0, "the tokens alone do not tell"
+    result = cli(*args, "--certify", "--json")
+    record = json.loads(result.out)
+    assert (result.code, record["tokens_equal"]) == (1, True)
+    assert result.err == (
+        "error: speculation changed the integers of a row, expected those of plain decoding\n"
+    )
+    assert record["certificate"]["equal"] is False
+    found = record["certificate"]["first_difference"]
+    assert (found["position"], found["part"], found["element"]) == (0, "l0.v", 5)
+    text = cli(*args, "--certify")
+    assert text.code == 1
+    assert text.out.splitlines()[-1] == (
+        f"certificate: NOT EQUAL at position 0 of 2: l0.v[5] is {found['speculative']} in the "
+        f"speculative run, expected {found['plain']}."
+    )
 
 
 def test_table_and_grid_have_the_promised_keys(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,11 +180,20 @@ def decode(
     ] = None,
     external_words: ExternalOption = None,
     scratchpad_words: ScratchpadOption = None,
+    certify: Annotated[
+        bool,
+        typer.Option(
+            "--certify",
+            help="Compare every integer of the logits, keys and values of both runs, and digest "
+            "them row by row.",
+        ),
+    ] = False,
     rtl: RtlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Continue a prompt plainly and speculatively on the simulated chip, and compare the two."""
     from capra.lm.target import ChipTarget
+    from capra.spec_decode.certificate import CertifyingTarget, certificate_record
     from capra.spec_decode.decode import decode as run_decode
     from capra.spec_decode.metrics import comparison_record
 
@@ -196,6 +205,8 @@ def decode(
     detokenize = _detokenizer(language_model)
     target = ChipTarget(language_model, device)
     target.check_fit(len(tokens), max_new_tokens, num_speculative_tokens)
+    certified = (CertifyingTarget(target), CertifyingTarget(target)) if certify else None
+    plain_target, speculative_target = certified or (target, target)
 
     with _progress("tokens", 2 * max_new_tokens, hidden=not as_json) as advance:
 
@@ -205,24 +216,29 @@ def decode(
             return _Stream(label, tokens, detokenize)
 
         plain = run_decode(
-            target, tokens, max_new_tokens, stop_token=stop_token, on_tokens=on_tokens("plain")
-        )
+            plain_target, tokens, max_new_tokens,
+            stop_token=stop_token, on_tokens=on_tokens("plain"),
+        )  # fmt: skip
         speculative = run_decode(
-            target, tokens, max_new_tokens,
+            speculative_target, tokens, max_new_tokens,
             stop_token=stop_token, on_tokens=on_tokens("speculative"),
             proposer=make_proposer(plain.prompt + plain.tokens) if num_speculative_tokens else None,
             num_speculative_tokens=num_speculative_tokens,
         )  # fmt: skip
     record = comparison_record(plain, speculative, detokenize)
+    if certified is not None:
+        record["certificate"] = certificate_record(*(each.rows for each in certified))
     mismatch = _finish(verifier, record)
     if as_json:
         _print_json(record)
     else:
-        from capra.report.tables import comparison_table, verdict
+        from capra.report.tables import certificate_line, comparison_table, verdict
 
         print("\n")
         _print_table(comparison_table(record))
         print(f"\n{verdict(record)}")
+        if certify:
+            print(certificate_line(record["certificate"]))
         _print_rtl(record)
     _exit_unless_equal([record], mismatch)
 
@@ -609,11 +625,14 @@ class _Stream:
 
 
 def _exit_unless_equal(records: Sequence[dict[str, Any]], mismatch: bool = False) -> None:
-    """Exit with 1 where tokens differ, or where the RTL did (which has been said already)."""
+    """Exit with 1 where tokens or integers differ, or where the RTL did (which has been said)."""
     equal = all(record["tokens_equal"] for record in records)
     if not equal:
         _say("error: speculation changed the tokens, expected those of plain decoding")
-    if mismatch or not equal:
+    certified = all(record["certificate"]["equal"] for record in records if "certificate" in record)
+    if not certified:
+        _say("error: speculation changed the integers of a row, expected those of plain decoding")
+    if mismatch or not equal or not certified:
         raise typer.Exit(1)
 
 

@@ -4,8 +4,9 @@ A session holds the cache of one text. `forward` runs a block and appends its ro
 rows again. What a target chooses after a row depends only on the tokens up to that row.
 """
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import compile_graph
-from capra.ir.graph import Graph, Kind
+from capra.ir.graph import LEAVES, Graph
 from capra.ir.interpreter import evaluate_int
 from capra.isa.program import Program
 from capra.isa.timing import Counters
@@ -65,20 +66,51 @@ def model_graph(config: ModelConfig, role: Role, rows: int, cache: int) -> Graph
     return (prefill_graph if role == "prefill" else verifier_graph)(config, rows, cache)
 
 
-class ChipTarget:
-    """A model on a device: programs compiled per shape from the model's one Ranges value."""
+class IntegerTarget(ABC):
+    """A model in the chip's integers, whoever computes them."""
 
-    def __init__(self, model: LanguageModel, device: Device | None = None) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self.model = model
         self.vocab_size = model.config.vocab_size
         self.max_context = model.config.context
-        self._device: Device = device or SimulatedDevice(model.config.chip)
-        self._programs: OrderedDict[tuple[Role, int, int], Program] = OrderedDict()
         self._weights: dict[str, Int64Array] = {}
 
     def session(self) -> "IntegerSession":
         """A new text, with an empty cache."""
         return IntegerSession(self)
+
+    @abstractmethod
+    def run(
+        self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
+    ) -> Execution:
+        """The outputs of a role on float rows and the first `cached` rows of the cache tensors."""
+
+    def _leaves(
+        self, leaves: Iterable[tuple[str, str, float | None]], rows: FloatArray, cached: int,
+        cache: Mapping[str, Int64Array],
+    ) -> dict[str, Int64Array]:  # fmt: skip
+        """The integers of leaves given by name, kind and scale; a weight is quantized once."""
+        values: dict[str, Int64Array] = {}
+        for name, kind, scale in leaves:
+            assert scale is not None, f"{name} is not int8"
+            if kind == "weight":
+                if name not in self._weights:
+                    self._weights[name] = quantize(self.model.weights[name], scale)
+                values[name] = self._weights[name]
+            elif name == "x":
+                values[name] = quantize(rows, scale)
+            else:
+                values[name] = cache[name.removesuffix(CACHE_SUFFIX)][:cached]
+        return values
+
+
+class ChipTarget(IntegerTarget):
+    """A model on a device: programs compiled per shape from the model's one Ranges value."""
+
+    def __init__(self, model: LanguageModel, device: Device | None = None) -> None:
+        super().__init__(model)
+        self._device: Device = device or SimulatedDevice(model.config.chip)
+        self._programs: OrderedDict[tuple[Role, int, int], Program] = OrderedDict()
 
     def program(self, role: Role, rows: int, cache: int) -> Program:
         """The compiled program of a shape; CapacityError if it does not fit the chip."""
@@ -112,32 +144,12 @@ class ChipTarget:
     ) -> Execution:
         """Run a program on float rows and the first `cached` rows of the cache tensors."""
         program = self.program(role, len(rows), cached)
-        feeds: dict[str, Int64Array] = {}
-        for slot in program.slots("input", "weight"):
-            name, scale = slot.name, slot.scale
-            assert scale is not None
-            if slot.kind == "weight":
-                if name not in self._weights:
-                    self._weights[name] = quantize(self.model.weights[name], scale)
-                feeds[name] = self._weights[name]
-            elif name == "x":
-                feeds[name] = quantize(rows, scale)
-            else:
-                feeds[name] = cache[name.removesuffix(CACHE_SUFFIX)][:cached]
-        return self._device.execute(program, feeds)
+        slots = ((slot.name, slot.kind, slot.scale) for slot in program.slots("input", "weight"))
+        return self._device.execute(program, self._leaves(slots, rows, cached, cache))
 
 
-class InterpretedTarget:
+class InterpretedTarget(IntegerTarget):
     """The same integers from the graph interpreter, with no programs and no cycles."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self.model = model
-        self.vocab_size = model.config.vocab_size
-        self.max_context = model.config.context
-
-    def session(self) -> "IntegerSession":
-        """A new text, with an empty cache."""
-        return IntegerSession(self)
 
     def run(
         self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
@@ -145,21 +157,15 @@ class InterpretedTarget:
         """Interpret the graph of a role on float rows and the first `cached` cached rows."""
         graph = model_graph(self.model.config, role, len(rows), cached)
         scales = assign_scales(graph, self.model.ranges)
-        leaves: dict[str, Int64Array] = {"x": quantize(rows, scales.scale["x"])}
-        for node in graph:
-            if node.kind is Kind.WEIGHT:
-                scale = scales.scale[node.name]
-                leaves[node.name] = quantize(self.model.weights[node.name], scale)
-            elif node.kind is Kind.INPUT and node.name != "x":
-                leaves[node.name] = cache[node.name.removesuffix(CACHE_SUFFIX)][:cached]
-        values = evaluate_int(graph, scales, leaves)
+        nodes = ((n.name, n.kind, scales.scale[n.name]) for n in graph if n.kind in LEAVES)
+        values = evaluate_int(graph, scales, self._leaves(nodes, rows, cached, cache))
         return Execution({name: values[name] for name in graph.outputs}, Counters())
 
 
 class IntegerSession:
     """One text as integers: the cached keys and values of every layer, up to the context."""
 
-    def __init__(self, target: ChipTarget | InterpretedTarget) -> None:
+    def __init__(self, target: IntegerTarget) -> None:
         config = target.model.config
         self._target = target
         self._cache: dict[str, Int64Array] = {

@@ -58,6 +58,27 @@ def verdict(record: Record) -> str:
     )
 
 
+def certificate_line(certificate: Record) -> str:
+    """One sentence: were all integers of the compared rows equal, and their digest."""
+    rows, extra = certificate["rows"], certificate["uncompared_rows"]
+    found = certificate["first_difference"]
+    if found is not None:
+        return (
+            f"certificate: NOT EQUAL at position {found['position']} of {rows:,}: "
+            f"{found['part']}[{found['element']}] is {_element(found['speculative'])} in the "
+            f"speculative run, expected {_element(found['plain'])}."
+        )
+    tail = f"; {extra} more of the speculative run not compared" if extra else ""
+    return (
+        f"certificate: {rows:,} rows, every integer of logits, keys and values equal{tail}; "
+        f"digest {certificate['plain']['digest']}."
+    )
+
+
+def _element(value: int | None) -> str:
+    return "missing" if value is None else str(value)
+
+
 def runs_table(runs: Sequence[Record]) -> RenderableType:
     """The table of the reference's runs."""
     table = _table(
