@@ -181,7 +181,7 @@ def test_whatever_a_row_says_changes_its_digest() -> None:
     assert len({ROW.digest(), *(row.digest() for row in OTHERS.values())}) == 1 + len(OTHERS)
 
 
-@pytest.mark.parametrize("name", OTHERS.keys() - {"position"})
+@pytest.mark.parametrize("name", [name for name in OTHERS if name != "position"])
 def test_whatever_a_row_holds_is_compared(name: str) -> None:
     assert first_difference([ROW, ROW], [ROW, ROW]) is None
     for rows in ([ROW, ROW], [ROW, OTHERS[name]]), ([ROW, OTHERS[name]], [ROW, ROW]):
