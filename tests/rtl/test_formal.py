@@ -1,0 +1,56 @@
+"""The proofs of rtl/formal hold, and each of them fails when its module is broken."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capra.cosim.toolchain import RTL
+
+SCRIPT = RTL / "formal/prove.py"
+
+
+def prove(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A run of the script; without Yosys, skipped at home and failed in CI."""
+    if shutil.which("yosys") is None and not os.environ.get("CI"):
+        pytest.skip("yosys is not installed")
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def test_every_proof_holds() -> None:
+    done = prove()
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(": proven in " in line for line in lines)
+    modules = {line.split()[0].rstrip(":") for line in lines}
+    assert modules == {path.stem for path in (RTL / "formal").glob("*.svh")}
+
+
+@pytest.mark.parametrize(
+    ("module", "right", "wrong"),
+    [
+        ("saturate", " && |x_i[6:0]);", ");"),
+        ("requantizer", "halves + 48'd1", "halves"),
+        ("requantizer", "$signed(product_q) >>>", "product_q >>"),
+        ("sequencer", "default: unit = IDLE;", "default: unit = VECTOR;"),
+        ("sequencer", "index_o + INDEX_BITS'(1)", "index_o + INDEX_BITS'(2)"),
+        ("sequencer", "start_i && state_q == IDLE;", "start_i;"),
+        ("walker", "next_row_q <= next_row_q + stride_q;", "next_row_q <= addr_o + stride_q;"),
+        ("walker", "rows_i - COUNT_BITS'(1);", "rows_i;"),
+        ("dma", "if (load_q ? retire : issue) sp_addr_q", "if (issue) sp_addr_q"),
+        ("dma", "issue && to_issue_q == COUNT_BITS'(1)", "issue && to_issue_q == COUNT_BITS'(0)"),
+    ],
+)
+def test_a_broken_module_is_not_proven(module: str, right: str, wrong: str, tmp_path: Path) -> None:
+    for path in RTL.glob("*.sv"):
+        shutil.copy(path, tmp_path)
+    text = (RTL / f"{module}.sv").read_text()
+    assert text.count(right) == 1
+    (tmp_path / f"{module}.sv").write_text(text.replace(right, wrong))
+    done = prove("--rtl", str(tmp_path), module)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "NOT PROVEN" in done.stdout
