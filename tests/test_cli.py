@@ -489,13 +489,21 @@ def test_table_and_grid_have_the_promised_keys(cli: Cli, monkeypatch: pytest.Mon
     assert "structured" in cli("table").out and "k = 2" in cli("grid").out
 
 
-def test_eval_reports_bits_per_character(cli: Cli, checkpoints: Path) -> None:
+def test_eval_reports_what_int8_costs(cli: Cli, checkpoints: Path) -> None:
     args = ("eval", "--model", checkpoints / "good", "--windows", "2")
     record = cli(*args, "--json").json()
     assert record["model"] == "sample" and record["windows"] == 2
     chip, exact = record["chip_bits_per_character"], record["float_bits_per_character"]
     assert record["chip_over_float"] == chip / exact
-    assert f"{chip:.3f}" in cli(*args).out
+    assert 0 < record["greedy_agreement"] < 1
+    assert record["greedy_texts"]["characters"] == 9
+    assert len(record["greedy_texts"]["common_prefixes"]) == 2
+    errors = record["tensor_errors"]
+    assert errors["windows"] == 2
+    assert set(errors["tensors"]) == set(text_model().ranges.values)
+    assert errors["tensors"]["logits"].keys() == {"relative_l2", "largest_steps"}
+    text = cli(*args).out
+    assert f"{chip:.3f}" in text and f"{errors['tensors']['logits']['relative_l2']:.2%}" in text
 
 
 def test_there_are_no_progress_bars_without_a_terminal(checkpoints: Path) -> None:

@@ -452,14 +452,14 @@ def evaluate(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bits per character of a text model on held-out Python documentation, chip and float."""
+    """What int8 costs a text model on held-out Python documentation: the chip against float."""
     from capra.lm.evaluate import evaluate as run_evaluate
-    from capra.report.tables import evaluation_table
+    from capra.report.tables import evaluation_table, tensor_error_table
 
     language_model = _load_model(model, seed=0)
     with _progress("windows", None) as advance:
         result = run_evaluate(language_model, windows, lambda _done, total: advance(total))
-    record = {
+    record: dict[str, Any] = {
         "model": language_model.config.name,
         "windows": result.windows,
         "characters": result.characters,
@@ -467,11 +467,25 @@ def evaluate(
         "chip_bits_per_character": result.chip_bits,
         "float_bits_per_character": result.float_bits,
         "chip_over_float": result.ratio,
+        "greedy_agreement": result.agreement,
+        "greedy_texts": {
+            "characters": result.text_characters,
+            "common_prefixes": list(result.common_prefixes),
+        },
+        "tensor_errors": {
+            "windows": result.error_windows,
+            "tensors": {
+                tag: {"relative_l2": error.relative, "largest_steps": error.steps}
+                for tag, error in result.tensor_errors.items()
+            },
+        },
     }
     if as_json:
         _print_json(record)
     else:
         _print_table(evaluation_table(record))
+        print()
+        _print_table(tensor_error_table(record["tensor_errors"]))
 
 
 @app.command(epilog="Example: capra train --output my.safetensors (needs the extra: capra[train])")

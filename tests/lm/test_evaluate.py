@@ -1,18 +1,23 @@
-"""Bits per character, against the plain definition."""
+"""What int8 costs: bits per character, greedy tokens and tensors, against plain definitions."""
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from tests.lm.samples import CHARACTERS, CONTEXT, pydoc_model, text_model, tiny
+from tests.lm.samples import CHARACTERS, CONTEXT, chip_target, pydoc_model, text_model, tiny
 
 from capra.errors import InputError
+from capra.ir.quantization import TensorError
+from capra.ir.ranges import Ranges
 from capra.lm.corpus import load_corpus
-from capra.lm.evaluate import evaluate
+from capra.lm.evaluate import common_prefix, evaluate
 from capra.lm.model import LanguageModel
 from capra.lm.reference import FloatStepper
+from capra.lm.target import FloatTarget
+from capra.spec_decode.decode import decode
 
 MOST_BITS = 2.6
 MOST_OVER_FLOAT = 1.05
@@ -40,6 +45,60 @@ def test_bits_are_the_mean_of_minus_log2_of_the_next_characters_probability() ->
     assert result.float_bits == pytest.approx(total / result.characters, rel=1e-9)
     assert result.chip_bits == pytest.approx(result.float_bits, rel=0.3)
     assert result.ratio == result.chip_bits / result.float_bits
+
+
+def test_agreement_counts_the_rows_with_one_greedy_token() -> None:
+    text, agreeing = _known_text(), 0
+    windows = len(text) // CONTEXT
+    for start in (number * windows // 3 * CONTEXT for number in range(3)):
+        chip, exact = chip_target("text").session(), FloatStepper(text_model())
+        for character in text[start : start + CONTEXT]:
+            token = CHARACTERS.index(character)
+            agreeing += chip.forward([token]).choices[0] == exact.step(token).argmax()
+    assert 0 < agreeing < 3 * CONTEXT
+    assert evaluate(text_model(), 3).agreement == agreeing / (3 * CONTEXT)
+
+
+def test_a_common_prefix_ends_before_the_first_other_token() -> None:
+    found = []
+    for start in range(len(CHARACTERS)):
+        prompt = [start, 3, 1]
+        chip, exact = (
+            decode(target, prompt, 20).tokens
+            for target in (chip_target("text"), FloatTarget(text_model()))
+        )
+        found.append(common_prefix(text_model(), prompt, 20))
+        assert chip[: found[-1]] == exact[: found[-1]]
+        assert found[-1] == 20 or chip[found[-1]] != exact[found[-1]]
+    assert min(found) < 20 == max(found), "the prompts are to show texts that differ and that do not"
+    assert common_prefix(text_model(), [0, 3, 1], 0) == 0
+
+
+def test_greedy_texts_continue_the_start_of_some_windows() -> None:
+    text, result = _known_text(), evaluate(text_model(), 3)
+    windows = len(text) // CONTEXT
+    starts = [number * windows // 3 * CONTEXT for number in range(3)]
+    prompts = [[CHARACTERS.index(c) for c in text[start : start + 16]] for start in starts]
+    assert result.text_characters == CONTEXT - 16 + 1
+    assert result.common_prefixes == tuple(common_prefix(text_model(), p, 9) for p in prompts)
+
+
+def test_tensors_with_a_range_badly_off_show_large_errors() -> None:
+    def errors(model: LanguageModel) -> Mapping[str, TensorError]:
+        return evaluate(model, 1).tensor_errors
+
+    good = errors(text_model())
+    assert set(good) == set(text_model().ranges.values)
+    assert max(error.relative for error in good.values()) < 0.5
+    weights = text_model().config.weight_shapes()
+    assert all(good[name].steps <= 0.5 for name in weights), "a weight is only rounded"
+    ranges = {**text_model().ranges.values}
+    ranges["l1.ff2"] /= 16
+    bad = errors(replace(text_model(), ranges=Ranges(ranges)))
+    assert bad["l1.ff2"].relative > 2 * good["l1.ff2"].relative
+    assert bad["l1.ff2"].steps > 127 > good["l1.ff2"].steps
+    assert bad["logits"].relative > 1.5 * good["logits"].relative
+    assert bad["l0.out"] == good["l0.out"], "what was computed before it is as it was"
 
 
 def test_characters_outside_the_vocabulary_are_left_out_and_counted() -> None:

@@ -14,6 +14,7 @@ from capra.report.tables import (
     grid_table,
     rtl_lines,
     runs_table,
+    tensor_error_table,
     verdict,
 )
 
@@ -122,10 +123,29 @@ def test_the_grid_has_a_row_a_noise_and_a_column_a_k() -> None:
     assert lines["3"] == ["3.10 (10%)", "3.20 (20%)"]
 
 
-def test_bits_per_character_have_three_digits() -> None:
-    record = {"chip_bits_per_character": 2.58765, "float_bits_per_character": 2.4}
+def test_chip_and_float_stand_side_by_side() -> None:
+    record = {
+        "chip_bits_per_character": 2.58765, "float_bits_per_character": 2.4,
+        "greedy_agreement": 0.8876, "greedy_texts": {"characters": 64, "common_prefixes": [7, 64]},
+    }  # fmt: skip
     lines = _lines(evaluation_table(record))
     assert lines["bits per character"] == ["2.588", "2.400"]
+    assert lines["greedy token as in float"] == ["88.8%"]
+    assert lines["greedy text as in float, of 64 characters"] == ["7, 64"]
+
+
+def test_tensor_errors_begin_with_the_largest_and_never_lack_the_logits() -> None:
+    tensors = {f"t{n}": {"relative_l2": n / 100, "largest_steps": n / 2} for n in range(1, 30)}
+    tensors["logits"] = {"relative_l2": 0.001, "largest_steps": 0.25}
+    lines = _lines(tensor_error_table({"windows": 2, "tensors": tensors}))
+    names = list(lines)
+    assert names[:3] == ["tensor, over 2 windows", "t29", "t28"]
+    assert names[12:14] == ["t18", "logits"]
+    assert lines["t29"] == ["29.00%", "14.5"] and lines["logits"] == ["0.10%", "0.2"]
+    assert names[14].startswith("the largest of 30, and the logits")
+    few = {name: tensors[name] for name in ("t1", "t2", "logits")}
+    names = list(_lines(tensor_error_table({"windows": 1, "tensors": few})))
+    assert names == ["tensor, over 1 window", "t2", "t1", "logits"]
 
 
 def test_a_line_for_each_rtl_simulator() -> None:

@@ -20,9 +20,7 @@ def calibrate(model: LanguageModel, texts: Sequence[Sequence[int]]) -> LanguageM
     Each text is one block without a cache, so that every row, short context and long, counts.
     """
     graph = verifier_graph(model.config, len(texts[0]), 0)
-    weights = {name: model.weights[name] for name in model.config.weight_shapes()}
-    samples = ({**weights, "x": model.embed(text, 0)} for text in texts)
-    return model.with_ranges(record_ranges(graph, samples))
+    return model.with_ranges(record_ranges(graph, map(model.leaves, texts)))
 
 
 def calibrate_tokens(model: LanguageModel) -> LanguageModel:

@@ -1,27 +1,55 @@
-"""Bits per character of a text model on held-out text, on the chip and in float."""
+"""What int8 costs a text model on held-out text: the chip against float.
 
-from collections.abc import Callable
+Bits per character and the agreement of greedy tokens come from windows of the text, teacher-forced;
+the error of every tensor, and how far greedy texts go together, from a few of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import numpy as np
 
+from capra.compiler.passes.scales import assign_scales
 from capra.errors import InputError
+from capra.ir.quantization import TensorError, tensor_errors
 from capra.lm.corpus import load_corpus
+from capra.lm.graphs import verifier_graph
 from capra.lm.model import LanguageModel
-from capra.lm.reference import block_logits
-from capra.lm.target import ChipTarget
+from capra.lm.reference import FloatStepper, block_logits
+from capra.lm.target import ChipTarget, InterpretedTarget
 from capra.numerics import FloatArray
+
+ERROR_WINDOWS: Final = 2
+"""Windows whose tensors are compared one by one: seconds each."""
+
+TEXTS: Final = 4
+PROMPT_CHARACTERS: Final = 16
+TEXT_CHARACTERS: Final = 64
+"""Greedy texts continue the start of this many windows; they end with the context, if before."""
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Mean negative log2 probability of a character given those before it in its window."""
+    """Chip and float on the same windows of held-out text."""
 
     windows: int
     characters: int
     """Characters predicted: all of a window but its first."""
     chip_bits: float
+    """Mean negative log2 probability of a character given those before it in its window."""
     float_bits: float
+    agreement: float
+    """Fraction of the windows' rows after which the chip's greedy token is that of float."""
+    text_characters: int
+    """Length of the greedy texts."""
+    common_prefixes: tuple[int, ...]
+    """For each prompt, the characters up to the first in which the greedy texts differ."""
+    error_windows: int
+    tensor_errors: Mapping[str, TensorError]
+    """By tag, over this many of the windows."""
     skipped: int
     """Held-out characters outside the model's vocabulary, left out."""
 
@@ -48,27 +76,64 @@ def evaluate(
     held_out = load_corpus().held_out
     tokens = [index[c] for c in held_out if c in index]
     length = model.config.context
-    possible = len(tokens) // length
-    count = possible if windows is None else min(windows, possible)
-    if count < 1:
-        raise InputError(f"{count} windows of {length} characters, expected at least 1")
+    possible = [tokens[end - length : end] for end in range(length, len(tokens) + 1, length)]
+    chosen = possible if windows is None else _spread(possible, windows)
+    if not chosen:
+        raise InputError(f"0 windows of {length} characters, expected at least 1")
     target = ChipTarget(model)
     (scale,) = (
         slot.scale for slot in target.program("verify", length, 0).external if slot.name == "logits"
     )
     assert scale is not None
-    chip_bits = float_bits = 0.0
-    for number in range(count):
-        start = number * possible // count * length
-        window = tokens[start : start + length]
-        chip_bits += _bits(target.session().forward(window).logits * scale, window)
-        float_bits += _bits(block_logits(model, window), window)
-        on_window(number + 1, count)
-    characters = count * (length - 1)
+    chip_bits, float_bits, agreeing = 0.0, 0.0, 0
+    for number, window in enumerate(chosen):
+        forward, exact = target.session().forward(window), block_logits(model, window)
+        chip_bits += _bits(forward.logits * scale, window)
+        float_bits += _bits(exact, window)
+        agreeing += int((exact.argmax(axis=1) == forward.choices).sum())
+        on_window(number + 1, len(chosen))
+    few = _spread(chosen, ERROR_WINDOWS)
+    graph = verifier_graph(model.config, length, 0)
+    scales = assign_scales(graph, model.ranges)
+    prompt = min(PROMPT_CHARACTERS, length)
+    text = min(TEXT_CHARACTERS, length - prompt + 1)
+    characters = len(chosen) * (length - 1)
     return Evaluation(
-        count, characters, chip_bits / characters, float_bits / characters,
-        len(held_out) - len(tokens),
-    )  # fmt: skip
+        windows=len(chosen),
+        characters=characters,
+        chip_bits=chip_bits / characters,
+        float_bits=float_bits / characters,
+        agreement=agreeing / (len(chosen) * length),
+        text_characters=text,
+        common_prefixes=tuple(
+            common_prefix(model, window[:prompt], text) for window in _spread(chosen, TEXTS)
+        ),
+        error_windows=len(few),
+        tensor_errors=tensor_errors(graph, scales, map(model.leaves, few)),
+        skipped=len(held_out) - len(tokens),
+    )
+
+
+def common_prefix(model: LanguageModel, prompt: Sequence[int], count: int) -> int:
+    """The greedy tokens in which chip and float agree after a prompt, before the first other one.
+
+    At most `count`. The integer interpreter stands in for the chip.
+    """
+    chip, exact = InterpretedTarget(model).session(), FloatStepper(model)
+    block = list(prompt)
+    for agreeing in range(count):
+        token = chip.forward(block).choices[-1]
+        logits = [exact.step(each) for each in block][-1]
+        if logits.argmax() != token:
+            return agreeing
+        block = [token]
+    return count
+
+
+def _spread(items: Sequence[_Item], count: int) -> list[_Item]:
+    """At most `count` of the items, evenly spread, the first one among them."""
+    count = min(count, len(items))
+    return [items[number * len(items) // count] for number in range(count)]
 
 
 def _bits(logits: FloatArray, window: list[int]) -> float:

@@ -135,6 +135,11 @@ class LanguageModel:
             rows = rows + self.weights["positions"][start : start + len(tokens)]
         return rows
 
+    def leaves(self, tokens: Sequence[int]) -> dict[str, FloatArray]:
+        """The float inputs and weights of the graph of a block without a cache."""
+        weights = {name: self.weights[name] for name in self.config.weight_shapes()}
+        return {**weights, "x": self.embed(tokens, 0)}
+
 
 def check_token(what: str, token: int, vocab_size: int) -> None:
     """Raise InputError unless a token is in the vocabulary."""

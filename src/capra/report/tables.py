@@ -1,12 +1,15 @@
 """Records as tables for people. Takes the same records that `--json` prints; runs nothing."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rich.console import RenderableType
 from rich.table import Table
 
 Record = Mapping[str, Any]
+
+WORST_TENSORS: Final = 12
+"""Rows of the table of tensor errors, besides the logits."""
 
 
 def comparison_table(record: Record) -> Table:
@@ -148,13 +151,36 @@ def certificate_lines(record: Record) -> list[str]:
 
 
 def evaluation_table(record: Record) -> RenderableType:
-    """Bits per character on the chip and in float."""
+    """Bits per character on the chip and in float, and how far their greedy tokens agree."""
     table = _table("", "chip (int8)", "float")
     table.add_row(
         "bits per character",
         f"{record['chip_bits_per_character']:.3f}",
         f"{record['float_bits_per_character']:.3f}",
     )
+    table.add_row("greedy token as in float", f"{record['greedy_agreement']:.1%}", "")
+    texts = record["greedy_texts"]
+    table.add_row(
+        f"greedy text as in float, of {texts['characters']} characters",
+        ", ".join(map(str, texts["common_prefixes"])), "",
+    )  # fmt: skip
+    return table
+
+
+def tensor_error_table(errors: Record) -> RenderableType:
+    """The logits and the tensors with the largest relative errors, the largest one first."""
+    tensors = sorted(errors["tensors"].items(), key=lambda item: -item[1]["relative_l2"])
+    windows = errors["windows"]
+    table = _table(
+        f"tensor, over {windows} window{'s' * (windows != 1)}",
+        "relative error", "largest error in steps",
+    )  # fmt: skip
+    for place, (tag, error) in enumerate(tensors):
+        if place < WORST_TENSORS or tag == "logits":
+            table.add_row(tag, f"{error['relative_l2']:.2%}", f"{error['largest_steps']:.1f}")
+    if len(tensors) > WORST_TENSORS:
+        table.caption = f"the largest of {len(tensors)}, and the logits; --json has all"
+        table.caption_justify = "left"
     return table
 
 
