@@ -1,0 +1,3 @@
+from mutants.mutant import Group
+ISA = Group("isa", (), ())
+SIMULATOR = Group("simulator", (), ())

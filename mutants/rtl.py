@@ -1,0 +1,2 @@
+from mutants.mutant import Group
+GROUP = Group("rtl", (), ())
