@@ -43,7 +43,7 @@ def main() -> int:
     checkout, talk = Path.cwd(), Console(stderr=True)
 
     def on_result(result: Result) -> None:
-        talk.print(f"{result.outcome:10} {result.seconds:5.1f} s  {result.name}", highlight=False)
+        talk.print(f"{result.outcome:10} {result.seconds:5.1f} s  {result.name}", highlight=False, soft_wrap=True)
 
     begin = time.perf_counter()
     results: list[Result] = []
@@ -58,7 +58,7 @@ def main() -> int:
             for result in found:
                 add_row(table, group.name, result)
     except MutantError as error:
-        talk.print(f"error: {error}", markup=False, highlight=False)
+        talk.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
         return 1
     if arguments.json:
         spent = time.perf_counter() - begin
@@ -68,7 +68,7 @@ def main() -> int:
         print(", ".join(f"{name} {value:.4g}" for name, value in totals(results).items()))
     wrong = list(faults(results))
     for sentence in wrong:
-        talk.print(f"error: {sentence}", markup=False, highlight=False)
+        talk.print(f"error: {sentence}", markup=False, highlight=False, soft_wrap=True)
     return 1 if wrong else 0
 
 
