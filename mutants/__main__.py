@@ -43,7 +43,11 @@ def main() -> int:
     checkout, talk = Path.cwd(), Console(stderr=True)
 
     def on_result(result: Result) -> None:
-        talk.print(f"{result.outcome:10} {result.seconds:5.1f} s  {result.name}", highlight=False, soft_wrap=True)
+        talk.print(
+            f"{result.outcome:10} {result.seconds:5.1f} s  {result.name}",
+            highlight=False,
+            soft_wrap=True,
+        )
 
     begin = time.perf_counter()
     results: list[Result] = []

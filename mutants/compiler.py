@@ -182,15 +182,19 @@ GROUP: Final = Group(
         ),
         Mutant(
             "slice may feed a concatenation", _GRAPH,
-            'if node.kind in SLICES:\n                raise GraphError(\n                    f"{name}: {kind}',
-            'if False:\n                raise GraphError(\n                    f"{name}: {kind}',
+            'if node.kind in SLICES:\n                raise GraphError(\n                '
+            '    f"{name}: {kind}',
+            'if False:\n                raise GraphError(\n                '
+            '    f"{name}: {kind}',
             "it would need a copy, which the compiler cannot make",
             _TEST_GRAPH,
         ),
         Mutant(
             "slice may feed a relu", _GRAPH,
-            'if node.kind in SLICES:\n            raise GraphError(\n                f"{name}: relu',
-            'if False:\n            raise GraphError(\n                f"{name}: relu',
+            'if node.kind in SLICES:\n            raise GraphError(\n            '
+            '    f"{name}: relu',
+            'if False:\n            raise GraphError(\n            '
+            '    f"{name}: relu',
             "it would need a copy, which the compiler cannot make",
             _TEST_GRAPH,
         ),

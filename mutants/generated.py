@@ -60,7 +60,9 @@ def _mutants(rtl: Path, block: Block) -> list[Mutant]:
         for module in ("ga2_pkg", *block.flattened, block.module):
             shutil.copy(rtl / f"{module}.sv", directory)
         prepare = _prepare(block)
-        _yosys([*prepare, f"mutate -list {block.count} -seed {SEED} -o list {block.module}"], directory)
+        _yosys(
+            [*prepare, f"mutate -list {block.count} -seed {SEED} -o list {block.module}"], directory
+        )
         commands = (directory / "list").read_text().splitlines()
         script = [*prepare, "design -save healthy"]
         for index, command in enumerate(commands):
@@ -90,9 +92,8 @@ def _prepare(block: Block) -> list[str]:
 
 def _yosys(script: Sequence[str], directory: Path) -> None:
     (directory / "run.ys").write_text("\n".join(script) + "\n")
-    done = subprocess.run(
-        ["yosys", "-q", "run.ys"], cwd=directory, capture_output=True, text=True, check=False  # noqa: S607
-    )  # fmt: skip
+    command = ["yosys", "-q", "run.ys"]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise MutantError(f"yosys ended with {done.returncode}:\n{done.stdout}{done.stderr}")
 

@@ -156,7 +156,8 @@ ISA: Final = Group(
         ),
         Mutant(
             "region one word short", _INSTRUCTION,
-            "(self.rows - 1) * self.stride + self.cols", "(self.rows - 1) * self.stride + self.cols - 1",
+            "(self.rows - 1) * self.stride + self.cols",
+            "(self.rows - 1) * self.stride + self.cols - 1",
             "the word behind a memory is inside",
             _TEST_INSTRUCTION,
         ),
@@ -242,7 +243,8 @@ SIMULATOR: Final = Group(
         ),
         Mutant(
             "sum in 8 bits", _NUMERICS,
-            "total = a.astype(np.int64) + b", "total = (a.astype(np.int8) + b.astype(np.int8)).astype(np.int64)",
+            "total = a.astype(np.int64) + b",
+            "total = (a.astype(np.int8) + b.astype(np.int8)).astype(np.int64)",
             "the sum wraps before it is saturated",
             _TEST_NUMERICS,
         ),
@@ -386,8 +388,9 @@ SIMULATOR: Final = Group(
         ),
         Mutant(
             "observed run counts control on the unit", _MACHINE,
-            "            action()\n            spent[Unit.CONTROL] += CONTROL_CYCLES\n            spent[unit] += cycles\n            if trace",
-            "            action()\n            spent[unit] += cycles + CONTROL_CYCLES\n            if trace",
+            "spent[Unit.CONTROL] += CONTROL_CYCLES\n            spent[unit] += cycles\n"
+            "            if trace",
+            "spent[unit] += cycles + CONTROL_CYCLES\n            if trace",
             "a traced run has other counters than a quick one",
             _TEST_MACHINE,
         ),

@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-Outcome = Literal["caught", "survived", "equivalent"]
+Outcome = Literal["caught", "survived", "equivalent", "broken"]
+"""Broken: the change is no program at all. What cannot be imported or built proves nothing."""
 
 
 class MutantError(Exception):
@@ -69,13 +70,15 @@ class Result:
     full: bool
     """The mutant's own checks let it pass, and the full ones of the group ran as well."""
     argument: str
-    """Why it is equivalent, if it is declared so."""
+    """Why it is equivalent, if it is declared so; what went wrong, if it is broken."""
 
     @property
     def fault(self) -> str | None:
         """What is wrong with this outcome, if anything."""
         if self.outcome == "survived":
             return f"{self.name} survived, expected a failing test or an argument of equivalence"
+        if self.outcome == "broken":
+            return f"{self.name}: {self.argument}"
         if self.outcome == "caught" and self.argument:
             return f"{self.name} is declared equivalent, but {self.caught_by} caught it"
         return None
@@ -113,6 +116,7 @@ def totals(results: Sequence[Result]) -> Mapping[str, int | float]:
         "caught": caught,
         "survived": survived,
         "equivalent": count("equivalent"),
+        "broken": count("broken"),
         "score": caught / judged if judged else 1.0,
     }
 

@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
-from mutants.mutant import Group, Mutant, MutantError, Result
+from mutants.mutant import Group, Mutant, MutantError, Outcome, Result
 
 WORKERS: Final = 2
 TIMEOUT_SECONDS: Final = 120
@@ -29,8 +28,11 @@ _BROKEN: Final = re.compile(r"(?:iverilog|verilator|yosys) ended with")
 OnResult = Callable[[Result], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class BrokenMutantError(MutantError):
+    """The checks could not run with this change."""
+
+
+class Verdict(NamedTuple):
     """What the checks said: the first test that failed, or None when all passed."""
 
     failed: str | None
@@ -65,12 +67,13 @@ class Copy:
     def run(self, checks: Sequence[str], keyword: str, *, healthy: bool = False) -> Verdict:
         """Run checks up to the first that fails.
 
-        Raises MutantError for checks that do not exist, and for a change that is no program at
-        all: what cannot be imported or built proves nothing about a test.
+        Raises BrokenMutantError when they cannot run: a check that does not exist, a source that
+        cannot be imported or built, or a crash of the interpreter.
         """
         command = [
-            sys.executable, "-m", "pytest", "-x", "-q", "-rf", "--tb=short", "-p", "no:cacheprovider",
-            "-p", "no:xdist", *(["-k", keyword] if keyword else []), *checks,
+            sys.executable, "-m", "pytest", "-x", "-q", "-rf", "--tb=short",
+            "-p", "no:cacheprovider", "-p", "no:xdist",
+            *(["-k", keyword] if keyword else []), *checks,
         ]  # fmt: skip
         begin = time.perf_counter()
         try:
@@ -85,8 +88,11 @@ class Copy:
             return Verdict(None, seconds)
         failed = _FAILED.search(done.stdout)
         if done.returncode != 1 or failed is None or _BROKEN.search(done.stdout):
-            tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
-            raise MutantError(f"pytest ended with {done.returncode}, expected tests to run:\n{tail}")
+            errors = [x for x in done.stdout.splitlines() if x.startswith(("E  ", "ERROR"))]
+            tail = "\n".join([*errors, *done.stderr.splitlines()][:8])
+            raise BrokenMutantError(
+                f"pytest ended with {done.returncode}, expected tests to run:\n{tail}"
+            )
         return Verdict(failed[1], seconds)
 
     def _environment(self, healthy: bool) -> dict[str, str]:
@@ -133,33 +139,35 @@ class Runner:
             raise MutantError(f"{failed} fails without any mutant, expected it to pass")
 
     def _judge(self, group: Group, mutant: Mutant) -> Result:
-        text, full = mutant.applied(self._checkout), False
+        argument, full, seconds, failed = mutant.argument, False, 0.0, None
+        outcome: Outcome = "equivalent" if argument else "survived"
         try:
-            verdict = self._check_mutant(mutant, text, mutant.checks, group.keyword)
-            if verdict.failed is None and group.full:
-                with self._lock:
-                    if group.name not in self._full_passed:
-                        self._expect_healthy(group, group.full)
-                        self._full_passed.add(group.name)
-                full, own = True, verdict.seconds
-                verdict = self._check_mutant(mutant, text, group.full, group.keyword)
-                verdict = Verdict(verdict.failed, own + verdict.seconds)
-        except MutantError as error:
-            raise MutantError(f"{mutant.name}: {error}") from None
-        passed = "equivalent" if mutant.argument else "survived"
+            failed, seconds = self._check_mutant(group, mutant, mutant.checks)
+            if failed is None and group.full:
+                self._expect_full_to_pass(group)
+                failed, more = self._check_mutant(group, mutant, group.full)
+                full, seconds = True, seconds + more
+            if failed is not None:
+                outcome = "caught"
+        except BrokenMutantError as error:
+            outcome, argument = "broken", str(error)
         result = Result(
-            mutant.name, mutant.file, mutant.reason,
-            passed if verdict.failed is None else "caught",  # type: ignore[arg-type]
-            verdict.failed, round(verdict.seconds, 1), full, mutant.argument,
+            mutant.name, mutant.file, mutant.reason, outcome, failed, round(seconds, 1), full,
+            argument,
         )  # fmt: skip
         self._on_result(result)
         return result
 
-    def _check_mutant(
-        self, mutant: Mutant, text: str, checks: Sequence[str], keyword: str
-    ) -> Verdict:
+    def _expect_full_to_pass(self, group: Group) -> None:
+        with self._lock:
+            if group.name not in self._full_passed:
+                self._expect_healthy(group, group.full)
+                self._full_passed.add(group.name)
+
+    def _check_mutant(self, group: Group, mutant: Mutant, checks: Sequence[str]) -> Verdict:
+        text = mutant.applied(self._checkout)
         with self._copy() as copy, copy.mutated(mutant.file, text):
-            return copy.run(checks, keyword)
+            return copy.run(checks, group.keyword)
 
     @contextmanager
     def _copy(self) -> Iterator[Copy]:

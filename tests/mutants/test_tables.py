@@ -28,7 +28,10 @@ def test_ci_takes_some_of_every_table() -> None:
 def test_generated_mutants_are_different_netlists_and_repeatable() -> None:
     if shutil.which("yosys") is None:
         pytest.skip("yosys is not installed")
-    blocks = (Block("divider", 5, ()), Block("softmax_unit", 3, (), parameters=("ADDRESS_BITS 13",)))
+    blocks = (
+        Block("divider", 5, ()),
+        Block("softmax_unit", 3, (), parameters=("ADDRESS_BITS 13",)),
+    )
     first, again = (generated_group(CHECKOUT, blocks) for _ in range(2))
     assert first == again
     assert [m.file for m in first.mutants] == ["rtl/divider.sv"] * 5 + ["rtl/softmax_unit.sv"] * 3
