@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from mutants.mutant import Group, Mutant, MutantError
+from mutants.rtl import ICARUS_ONLY
 
 SEED: Final = 1
 
@@ -37,11 +38,11 @@ class Block:
 
 
 BLOCKS: Final = (
-    Block("requantizer", 40, (f"{_UNITS}::test_requantizer",), flattened=("saturate",)),
-    Block("divider", 30, (f"{_UNITS}::test_divider",)),
-    Block("pe", 30, (f"{_ARITHMETIC}::test_every_tile_shape",
+    Block("requantizer", 20, (f"{_UNITS}::test_requantizer",), flattened=("saturate",)),
+    Block("divider", 15, (f"{_UNITS}::test_divider",)),
+    Block("pe", 15, (f"{_ARITHMETIC}::test_every_tile_shape",
                      f"{_ARITHMETIC}::test_sums_of_extreme_products")),
-    Block("softmax_unit", 30, (f"{_ARITHMETIC}::test_softmax_rows",),
+    Block("softmax_unit", 10, (f"{_ARITHMETIC}::test_softmax_rows",),
           parameters=("ADDRESS_BITS 13",)),
 )  # fmt: skip
 
@@ -51,7 +52,7 @@ def generated_group(checkout: Path, blocks: Sequence[Block] = BLOCKS) -> Group:
     if shutil.which("yosys") is None:
         raise MutantError("yosys is not on the path, expected it for generated mutants")
     mutants = [mutant for block in blocks for mutant in _mutants(checkout / "rtl", block)]
-    return Group("rtl-generated", tuple(mutants), (_UNITS, _ARITHMETIC), "not verilator")
+    return Group("rtl-generated", tuple(mutants), (_UNITS, _ARITHMETIC), ICARUS_ONLY)
 
 
 def _mutants(rtl: Path, block: Block) -> list[Mutant]:

@@ -5,6 +5,12 @@ from typing import Final
 
 from mutants.mutant import Group, Mutant
 
+ICARUS_ONLY: Final = (
+    "not verilator and not every_sum_of_two_bytes and not longest_rows and not pydoc"
+    " and not random_initial and not reset_at_every_cycle"
+)
+"""Verilator takes 17 seconds to build what Icarus compiles in one, and every mutant is built."""
+
 _UNITS: Final = "tests/rtl/test_units.py"
 _ARITHMETIC: Final = "tests/rtl/test_arithmetic.py"
 _REPLAY: Final = "tests/rtl/test_replay.py"
@@ -158,7 +164,7 @@ _ADDRESSING: Final = (
          (_STALLS,)),
         ("answer kept through a reset", "answer_valid_q <= ext_rvalid_i && !rst_i",
          "answer_valid_q <= ext_rvalid_i", "a stopped load still writes a word",
-         (_RESETS, f"{_REPLAY}::test_reset_at_every_cycle")),
+         (_RESETS,)),
         ("addresses of load and store exchanged", "ext_addr_q  <= is_load ? load_s : store_d",
          "ext_addr_q  <= is_load ? store_d : load_s", "fields of ST are not those of LD", _DMA),
     )),
@@ -293,5 +299,5 @@ GROUP: Final = Group(
     "rtl",
     (*_CONTROL, *_ADDRESSING, *_UNIT_ARITHMETIC),
     full=(_UNITS, _ARITHMETIC, _REPLAY),
-    keyword="not verilator",
+    keyword=ICARUS_ONLY,
 )
