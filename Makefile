@@ -2,7 +2,8 @@
 
 BIN := .venv/bin
 
-.PHONY: setup demo test test-full check lint-rtl bench synth coverage formal generate clean
+.PHONY: setup demo test test-full check lint-rtl bench synth coverage formal mutants mutants-ci \
+    generate clean
 
 setup: .venv/.complete
 
@@ -48,6 +49,14 @@ coverage: setup
 # Properties of RTL modules, by induction.
 formal: setup
 	@$(BIN)/python rtl/formal/prove.py
+
+# Which deliberate faults do the tests notice? A quarter of an hour.
+mutants: setup
+	@$(BIN)/python -m mutants all
+
+# One or two of every table, and whether all of them still apply.
+mutants-ci: setup
+	@$(BIN)/python -m mutants ci
 
 # Files that are made from the instruction table.
 generate: setup
