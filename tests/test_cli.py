@@ -564,7 +564,9 @@ def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:
     ]
     record = cli(*args, "--instructions", "--json").json()
     assert record["certified"] and record["failure"] is None
-    assert record["graphs"] == record["programs"] == {"step": 4, "verify": 6, "prefill": 6}
+    assert record["graphs"] == record["programs"] == {"step": 18, "verify": 6, "prefill": 48}
+    assert record["program_caches"] == [0, 1, 2] and record["chip"]["operand_depth"] == 256
+    assert "programs of blocks at caches 0 1 2" in cli(*args, "--instructions").out
     shown = cli(*args).out
     assert "caches of 0 .. 2, 1 .. 2 rows: certified" in shown and record["digest"] in shown
     without = cli(*args, "--json").json()
@@ -574,11 +576,12 @@ def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:
 def test_certify_refuses_verifiers_with_scales_of_their_own(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def own_scales(graph: Graph, ranges: Ranges) -> Scales:
+    def own_scales(self: ChipTarget, graph: Graph) -> Scales:
         factor = 1.0 if graph.name.startswith("step") else 1.5
-        return assign_scales(graph, Ranges({t: v * factor for t, v in ranges.values.items()}))
+        ranges = self.model.ranges.values.items()
+        return assign_scales(graph, Ranges({tag: value * factor for tag, value in ranges}))
 
-    monkeypatch.setattr("capra.certify.certificate.assign_scales", own_scales)
+    monkeypatch.setattr(ChipTarget, "scales", own_scales)
     result = cli("certify", "--model", "random", "--max-context", "2", "--max-rows", "2", "--json")
     record = json.loads(result.out)
     assert result.code == 1 and not record["certified"]

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -309,7 +309,7 @@ def compile_program(
     """Compile a step or a verifier of a model to a program file."""
     from capra.compiler.pipeline import PASSES, compile_graph
     from capra.isa.program import save_program
-    from capra.lm.target import model_graph
+    from capra.lm.target import ChipTarget
 
     language_model = _load_model(model, model_seed, external_words, scratchpad_words)
     config = language_model.config
@@ -325,7 +325,7 @@ def compile_program(
         if name == emit:
             print(text(), end="")
 
-    graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache)
+    graph = ChipTarget(language_model).graph("step" if rows == 1 else "verify", rows, cache)
     program = compile_graph(graph, language_model.ranges, config.chip, observer=observe)
     if emit is None or output is not None:
         path = output or Path(f"{program.name}.ga2")
@@ -397,26 +397,30 @@ def certify(
         int, typer.Option("--max-rows", parser=_positive, help="Largest block.")
     ] = 8,
     instructions: Annotated[
-        bool, typer.Option("--instructions", help="Certify the emitted programs too.")
+        bool,
+        typer.Option("--instructions", help="Certify the emitted programs too; takes minutes."),
     ] = False,
     caches: Annotated[
         int | None,
         typer.Option(
             "--caches",
             parser=_positive,
-            help="Caches at which programs are certified, spread evenly. "
+            help="Caches at which the programs of a block are certified, spread evenly. "
             "[default: all of a tiny model's, 8 of another's]",
         ),
     ] = None,
+    external_words: ExternalOption = None,
+    scratchpad_words: ScratchpadOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Prove that blocks compute the rows of plain steps, whatever the weights and the text."""
     from capra.certify.certificate import Subject
     from capra.certify.certificate import certify as run_certify
     from capra.lm.models import TINY_MODELS
+    from capra.lm.target import ChipTarget
     from capra.report.tables import certificate_lines
 
-    language_model = _load_model(model, model_seed)
+    language_model = _load_model(model, model_seed, external_words, scratchpad_words)
     last = language_model.config.context if max_context is None else max_context
     if caches is None:
         caches = last + 1 if model in TINY_MODELS else 8
@@ -424,13 +428,14 @@ def certify(
         raise InputError(f"--caches is {caches} without programs, expected --instructions")
     with _progress("shapes", None) as advance:
         certificate = run_certify(
-            Subject.of(language_model), last, max_rows,
+            Subject.of(ChipTarget(language_model)), last, max_rows,
             instruction_caches=caches if instructions else 0, on_shape=advance,
         )  # fmt: skip
     record = {
         "model": language_model.config.name,
         "max_context": last,
         "max_rows": max_rows,
+        "chip": asdict(language_model.config.chip),
         **certificate.record(),
     }
     if as_json:

@@ -1,28 +1,37 @@
 """The certificate: given to what is exact, refused to what is not, with the reason."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 from tests.lm.samples import MODELS, text_model
 
 from capra.certify.certificate import Certificate, Subject, certify
+from capra.compiler.ops import Op
+from capra.compiler.passes.buffers import Buffer, allocate_buffers
 from capra.compiler.passes.scales import assign_scales
+from capra.compiler.passes.views import Place, place_tensors
 from capra.compiler.pipeline import compile_graph
 from capra.errors import InputError
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.ir.text import parse_graph, print_graph
+from capra.isa.chip import Chip
 from capra.isa.program import Program
-from capra.lm.target import Role
+from capra.lm.target import ChipTarget, Role
 from capra.numerics import Rescale
 
 CACHE, ROWS = 6, 5
 
 
+@pytest.fixture(autouse=True)
+def few_prefill_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capra.certify.certificate.PREFILL_ROWS", 4)
+
+
 def subject() -> Subject:
-    return Subject.of(text_model())
+    return Subject.of(ChipTarget(text_model()))
 
 
 def of_graphs(change: Callable[[str], str], at: str) -> Certificate:
@@ -56,38 +65,60 @@ def of_scales(change: Callable[[Scales], Scales], at: str) -> Certificate:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_an_exact_model_is_certified(name: str) -> None:
-    certificate = certify(Subject.of(MODELS[name]()), CACHE, ROWS, instruction_caches=3)
+    target = ChipTarget(MODELS[name]())
+    certificate = certify(Subject.of(target), CACHE, ROWS, instruction_caches=3)
     assert certificate.failure is None
-    shapes = (CACHE + 1) * ROWS
-    assert certificate.graphs == {"step": CACHE + ROWS, "verify": shapes, "prefill": shapes}
-    assert certificate.programs == {"step": 11, "verify": 3 * ROWS, "prefill": 3 * ROWS}
+    graphs = {"step": CACHE + ROWS, "verify": (CACHE + 1) * ROWS, "prefill": (CACHE + 1) * 4}
+    assert certificate.graphs == graphs
+    assert certificate.programs == {"step": 11, "verify": 3 * ROWS, "prefill": 3 * 4}
+    assert certificate.program_caches == (0, 3, 6)
+
+
+def test_prefills_are_certified_as_far_as_a_session_makes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    certificate = certify(subject(), 1, 2, instruction_caches=1)
+    assert certificate.failure is None
+    assert certificate.graphs == {"step": 17, "verify": 4, "prefill": 32}
+    assert certificate.programs == {"step": 16, "verify": 2, "prefill": 16}
 
 
 def test_every_cache_is_every_cache() -> None:
     caches = set[int]()
     honest = subject()
 
-    def program(graph: Graph) -> Program:
-        caches.add(int(graph.name.split("_c")[1]))
-        return honest.program(graph)
+    def program(role: Role, rows: int, cache: int) -> Program:
+        if role == "verify":
+            caches.add(cache)
+        return honest.program(role, rows, cache)
 
     certificate = certify(replace(honest, program=program), 4, 2, instruction_caches=99)
-    assert caches == set(range(6)) and certificate.programs["verify"] == 10
+    assert caches == set(range(5)) and certificate.programs["verify"] == 10
 
 
-def test_shapes_beyond_the_context_have_no_program() -> None:
-    context = text_model().config.context
-    certificate = certify(subject(), context, 2, instruction_caches=2)
+def test_programs_are_certified_up_to_the_last_that_fits_the_context() -> None:
+    context, shapes = text_model().config.context, set[tuple[int, int]]()
+    honest = subject()
+
+    def program(role: Role, rows: int, cache: int) -> Program:
+        shapes.add((rows, cache))
+        return honest.program(role, rows, cache)
+
+    certificate = certify(replace(honest, program=program), context, 2, instruction_caches=2)
     assert certificate.failure is None
     assert certificate.graphs["verify"] == 2 * (context + 1)
-    assert certificate.programs == {"step": 2, "verify": 2, "prefill": 2}
+    assert {(1, 0), (2, 0), (4, 0), (1, context - 1), (2, context - 2)} <= shapes
+    assert max(rows + cache for rows, cache in shapes) == context
 
 
 def test_the_digest_is_of_the_functions() -> None:
     one = certify(subject(), 3, 2)
     assert certify(subject(), 3, 2, instruction_caches=2).digest == one.digest
     assert certify(subject(), 3, 3).digest != one.digest
-    assert certify(Subject.of(MODELS["random"]()), 3, 2).digest != one.digest
+    assert certify(Subject.of(ChipTarget(MODELS["random"]())), 3, 2).digest != one.digest
+    context = text_model().config.context
+    assert certify(subject(), context, 2).digest == certify(subject(), context, 3).digest
 
 
 def test_ranges_of_its_own_for_every_program_are_refused() -> None:
@@ -98,16 +129,60 @@ def test_ranges_of_its_own_for_every_program_are_refused() -> None:
         rows = graph["x"].rows
         return Ranges({tag: value * (1 + rows / 64) for tag, value in model.ranges.values.items()})
 
-    own = replace(
-        subject(),
-        scales=lambda graph: assign_scales(graph, ranges(graph)),
-        program=lambda graph: compile_graph(graph, ranges(graph), model.config.chip),
-    )
+    own = replace(subject(), scales=lambda graph: assign_scales(graph, ranges(graph)))
     certificate = certify(own, CACHE, ROWS)
     assert certificate.failure is not None
     assert certificate.failure.program == "verify_m2_c0"
-    assert certificate.graphs["verify"] == 1  # a block of one row has the step's own ranges
+    # Blocks of one row have the step's own ranges.
+    assert certificate.graphs["verify"] == CACHE + 1
     assert "in steps of" in certificate.failure.reason or "scale" in certificate.failure.reason
+
+
+def test_programs_compiled_from_other_ranges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target compiles what its scales do not say: only its programs can tell."""
+
+    def compile_wider(graph: Graph, ranges: Ranges, chip: Chip) -> Program:
+        factor = 1 + graph["x"].rows / 64
+        return compile_graph(
+            graph, Ranges({tag: value * factor for tag, value in ranges.values.items()}), chip
+        )
+
+    monkeypatch.setattr("capra.lm.target.compile_graph", compile_wider)
+    certificate = certify(subject(), CACHE, ROWS, instruction_caches=2)
+    assert certificate.failure is not None and certificate.failure.program == "step_c0"
+    assert certificate.failure.tensor == "the program"
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_one_wrong_rescale_of_an_addend_is_named(side: int) -> None:
+    def change(scales: Scales) -> Scales:
+        addends = list(scales.addends["l0.out"])
+        old = addends[side]
+        addends[side] = Rescale(old.multiplier + 1, old.shift)
+        return replace(scales, addends={**scales.addends, "l0.out": (addends[0], addends[1])})
+
+    failure = of_scales(change, "verify_m5_c2").failure
+    assert failure is not None and (failure.row, failure.tensor) == (0, "l1.k")
+    assert failure.operation == "l0.out of verify_m5_c2"
+
+
+@pytest.mark.parametrize("leaf", ["x", "layers.1.wv"])
+def test_scales_that_make_up_for_each_other_are_refused(leaf: str) -> None:
+    """The same multipliers, but another quantization by the host."""
+
+    def change(scales: Scales) -> Scales:
+        return replace(scales, scale={**scales.scale, leaf: scales.scale[leaf] * 2})
+
+    failure = of_scales(change, "verify_m3_c2").failure
+    assert failure is not None and failure.program == "verify_m3_c2"
+    assert f"{leaf}[" in failure.reason or leaf in failure.operation
+
+
+def test_the_last_row_of_a_block_counts() -> None:
+    change = replaced("l0.q.r4 = slice_rows l0.q start=4", "l0.q.r4 = slice_rows l0.q start=3")
+    failure = of_graphs(change, "verify_m5_c2").failure
+    assert failure is not None
+    assert (failure.row, failure.operation) == (4, "l0.h0.scores.r4 of verify_m5_c2")
 
 
 def test_one_wrong_scale_is_named() -> None:
@@ -217,7 +292,39 @@ def test_one_wrong_operation_is_named(
 def test_an_output_that_the_host_would_miss_is_a_failure(output: str) -> None:
     failure = of_graphs(replaced(f"output {output}\n", ""), "verify_m3_c2").failure
     assert failure is not None
-    assert (failure.tensor, failure.reason) == (output, "has no such output")
+    assert (failure.tensor, failure.reason) == (output, f"{output} is not among them")
+
+
+def test_other_rows_than_the_host_feeds_or_takes_are_a_failure() -> None:
+    def of_another(role: Role, rows: int, cache: int) -> Graph:
+        shape = (rows + 1, cache) if (role, rows, cache) == ("verify", 2, 3) else (rows, cache)
+        return honest.graph(role, *shape)
+
+    honest = subject()
+    failure = certify(replace(honest, graph=of_another), CACHE, ROWS).failure
+    assert failure is not None
+    assert (failure.program, failure.tensor) == ("verify_m3_c3", "x")
+    assert failure.reason == "has 3 rows, expected 2"
+
+
+@pytest.mark.parametrize("fault", ["allocator", "views"])
+def test_what_the_compiler_refuses_itself_is_a_failure(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def on_one_place(ops: Sequence[Op], words: int, *, reuse: bool = True) -> dict[str, Buffer]:
+        right = allocate_buffers(ops, words, reuse=reuse)
+        return {name: replace(buffer, base=0) for name, buffer in right.items()}
+
+    def at_the_start(graph: Graph) -> dict[str, Place]:
+        right = place_tensors(graph)
+        return {name: replace(place, offset=0) for name, place in right.items()}
+
+    if fault == "allocator":
+        monkeypatch.setattr("capra.compiler.pipeline.allocate_buffers", on_one_place)
+    else:
+        monkeypatch.setattr("capra.compiler.pipeline.place_tensors", at_the_start)
+    failure = certify(subject(), 2, 2, instruction_caches=2).failure
+    assert failure is not None and failure.tensor == "the program"
 
 
 def test_a_prefill_that_keeps_other_values_is_found() -> None:
@@ -231,9 +338,9 @@ def test_a_prefill_that_keeps_other_values_is_found() -> None:
 def test_a_program_that_is_not_its_graph_is_a_failure() -> None:
     honest = subject()
 
-    def program(graph: Graph) -> Program:
-        made = honest.program(graph)
-        if graph.name != "verify_m3_c3":
+    def program(role: Role, rows: int, cache: int) -> Program:
+        made = honest.program(role, rows, cache)
+        if made.name != "verify_m3_c3":
             return made
         code = list(made.instructions)
         code.remove(next(inst for inst in code if inst.mnemonic == "MM"))

@@ -70,9 +70,7 @@ def test_a_common_prefix_ends_before_the_first_other_token() -> None:
         found.append(common_prefix(text_model(), prompt, 20))
         assert chip[: found[-1]] == exact[: found[-1]]
         assert found[-1] == 20 or chip[found[-1]] != exact[found[-1]]
-    assert min(found) < 20 == max(found), (
-        "the prompts are to show texts that differ and that do not"
-    )
+    assert min(found) < 20 == max(found), "texts that differ and texts that do not"
     assert common_prefix(text_model(), [0, 3, 1], 0) == 0
 
 

@@ -174,7 +174,8 @@ def test_a_certificate_is_counted_by_role() -> None:
     assert lines[0] == "m, caches of 0 .. 6, 1 .. 3 rows: certified"
     assert lines[1] == "graphs: 9 step, 1,021 verify: rows equal to the plain steps'"
     assert lines[2:] == ["12,345 terms; digest of the steps' functions abc"]
-    record |= {"certified": False, "programs": {"step": 2}}
+    record |= {"certified": False, "programs": {"step": 2}, "program_caches": [0, 5]}
     lines = certificate_lines(record)
     assert lines[0].endswith(": NOT CERTIFIED")
     assert lines[2] == "programs: 2 step: instructions equal to their graphs"
+    assert lines[3] == "programs of blocks at caches 0 5"

@@ -1,7 +1,7 @@
 """The certificate: a wrong integer of any kind is found and named, and nothing else changes it."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -10,8 +10,8 @@ import pytest
 from tests.lm.samples import MODELS, chip_target, random_tokens, text_model
 
 from capra.lm.graphs import cache_names
-from capra.lm.target import ChipTarget, IntegerTarget, InterpretedTarget
-from capra.numerics import Int64Array
+from capra.lm.target import ChipTarget, IntegerTarget, InterpretedTarget, Role
+from capra.numerics import FloatArray, Int64Array
 from capra.sim.device import Execution
 from capra.spec_decode.certificate import (
     CertifyingTarget,
@@ -127,6 +127,24 @@ def test_rejected_rows_leave_no_digest() -> None:
     session.forward([3])
     session.forward([4])
     assert certifying.rows == clean.rows
+
+
+class _Damaging(InterpretedTarget):
+    """Changes one old value of the cache whenever a later block was computed."""
+
+    def run(
+        self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
+    ) -> Execution:
+        execution = super().run(role, rows, cached, cache)
+        if cached == 3:
+            cache["l1.v"][1, 4] ^= 1
+        return execution
+
+
+def test_a_committed_row_that_is_destroyed_later_is_found() -> None:
+    plain, damaged = (_rows(target(text_model()), n=4) for target in (InterpretedTarget, _Damaging))
+    found = first_difference(plain, damaged)
+    assert found is not None and (found.position, found.part, found.element) == (1, "l1.v", 4)
 
 
 def test_a_new_session_starts_from_nothing() -> None:

@@ -9,47 +9,36 @@ of keys or values, once compared, is therefore replaced by the cache row that it
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from capra.certify.dataflow import Cut, Dataflow, Rows
 from capra.certify.explain import Difference, explain
 from capra.certify.instructions import check_instructions
 from capra.certify.terms import Terms
-from capra.compiler.passes.scales import assign_scales
-from capra.compiler.pipeline import compile_graph
 from capra.errors import InputError
 from capra.ir.graph import Graph, Kind, Node
 from capra.ir.scales import Scales
 from capra.isa.program import Program, SlotKind
 from capra.lm.graphs import CACHE_SUFFIX, cache_names
-from capra.lm.model import LanguageModel, ModelConfig
-from capra.lm.target import Role, model_graph
-
-ROLES: Final[tuple[Role, ...]] = ("verify", "prefill")
-"""What is compared with the steps."""
+from capra.lm.model import ModelConfig
+from capra.lm.target import PREFILL_ROWS, ChipTarget, Role
 
 _CHOICE: Final = ("logits", "token")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is certified: how the graph, the scales and the program of a shape are made."""
+    """What is certified: where graph, scales and program of a role, rows and cache come from."""
 
     config: ModelConfig
     graph: Callable[[Role, int, int], Graph]
     scales: Callable[[Graph], Scales]
-    program: Callable[[Graph], Program]
+    program: Callable[[Role, int, int], Program]
 
     @classmethod
-    def of(cls, model: LanguageModel) -> "Subject":
-        """A model as `ChipTarget` compiles it."""
-        config = model.config
-        return cls(
-            config,
-            lambda role, rows, cache: model_graph(config, role, rows, cache),
-            lambda graph: assign_scales(graph, model.ranges),
-            lambda graph: compile_graph(graph, model.ranges, config.chip),
-        )
+    def of(cls, target: ChipTarget) -> "Subject":
+        """A target itself: what it runs is what is certified."""
+        return cls(target.model.config, target.graph, target.scales, target.program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +47,7 @@ class Failure:
 
     program: str
     row: int | None
-    """Row of the block; None where the instructions are not the graph's."""
+    """Row of the block; None where it is not a matter of one row."""
     tensor: str
     operation: str
     reason: str
@@ -76,17 +65,20 @@ class Certificate:
     """Graphs whose every row is the step's, by role."""
     programs: dict[Role, int] = field(default_factory=dict)
     """Programs whose instructions are their graph, by role."""
+    program_caches: tuple[int, ...] = ()
+    """Caches of the blocks whose programs were to be certified."""
     terms: int = 0
     digest: str = ""
-    """Of the functions that the steps compute; equal for equal functions, on any machine."""
+    """Of the terms of the steps at every position that a session reaches; alike on any machine."""
     failure: Failure | None = None
 
     def record(self) -> dict[str, Any]:
-        """certified, counts by role, terms, digest, and the failure or None."""
+        """certified, counts by role, caches of programs, terms, digest, the failure or None."""
         return {
             "certified": self.failure is None,
             "graphs": dict(self.graphs),
             "programs": dict(self.programs),
+            "program_caches": list(self.program_caches),
             "terms": self.terms,
             "digest": self.digest,
             "failure": None if self.failure is None else asdict(self.failure),
@@ -103,9 +95,10 @@ def certify(
 ) -> Certificate:
     """Certify every cache of 0 .. max_context rows with every block of 1 .. max_rows rows.
 
-    With `instruction_caches`, the programs too: at so many caches, spread evenly over that range,
-    every block, and every step at the positions of their rows. Nothing is executed and no weight
-    is read. Stops at the first failure. `on_shape` is called after each graph or program with the
+    Prefills are certified up to the rows that a session gives them. With `instruction_caches`, the
+    programs too: for every block at so many caches, spread evenly over those at which it fits the
+    context, and for the steps at the positions of its rows. Nothing is executed and no weight is
+    read. Stops at the first failure. `on_shape` is called after each graph or program with the
     number there will be. Raises InputError for ranges outside the model's context, and what the
     compiler raises for a program that does not fit its chip.
     """
@@ -133,21 +126,28 @@ class _Certifier:
         instruction_caches: int,
         on_shape: Callable[[int], None],
     ) -> None:
-        self._subject = subject
-        self._positions = range(max_context + max_rows)
+        self._subject, context = subject, subject.config.context
+        prefill_rows = min(PREFILL_ROWS, context)
+        blocks: list[tuple[Role, int]] = [("verify", rows) for rows in range(1, max_rows + 1)]
+        blocks += [("prefill", rows) for rows in range(1, prefill_rows + 1)]
         self._shapes = [
-            (role, rows, cache)
-            for role in ROLES
-            for cache in range(max_context + 1)
-            for rows in range(1, max_rows + 1)
+            (role, rows, cache) for role, rows in blocks for cache in range(max_context + 1)
         ]
-        caches = _spread(instruction_caches, max_context)
-        self._program_shapes = _program_shapes(caches, max_rows, subject.config.context)
-        total = len(self._positions) + len(self._shapes) + len(self._program_shapes)
+        self._positions = range(max_context + max(max_rows, prefill_rows))
+        self._reached = min(max_context + max_rows, context)
+        self._programs: list[tuple[Role, int, int]] = [
+            (role, rows, cache)
+            for role, rows in blocks
+            for cache in _spread(instruction_caches, min(max_context, context - rows))
+        ]
+        caches = sorted({cache for _, _, cache in self._programs})
+        steps = sorted({cache + row for _, rows, cache in self._programs for row in range(rows)})
+        self._programs[:0] = [("step", 1, position) for position in steps]
+        total = len(self._positions) + len(self._shapes) + len(self._programs)
         self._on_shape: Callable[[], None] = lambda: on_shape(total)
         self._dataflow = Dataflow(Terms())
         self._steps: list[dict[str, Rows]] = []
-        self._done = Certificate()
+        self._done = Certificate(program_caches=tuple(caches))
 
     def run(self) -> Certificate:
         try:
@@ -156,7 +156,8 @@ class _Certifier:
         except _Failed as failed:
             self._done.failure = failed.failure
         self._done.terms = len(self._dataflow.terms)
-        rows = (row for step in self._steps for tensor in step.values() for row in tensor)
+        steps = self._steps[: self._reached]
+        rows = (row for step in steps for tensor in step.values() for row in tensor)
         self._done.digest = self._dataflow.terms.digest(rows)
         return self._done
 
@@ -179,7 +180,7 @@ class _Certifier:
             return self._cached(node, position, 1)
 
         graph = self._subject.graph("step", 1, position)
-        self._check_outputs(graph, names + _CHOICE, 1)
+        self._check_ends(graph, names + _CHOICE, 1, position)
         values = self._expand(graph, position, cut)
         self._steps.append(defined | {name: values[name] for name in _CHOICE})
         self._count(self._done.graphs, "step")
@@ -188,7 +189,7 @@ class _Certifier:
         names, known = cache_names(self._subject.config), len(self._dataflow.terms)
         graph = self._subject.graph(role, rows, cache)
         compared = names if role == "prefill" else names + _CHOICE
-        self._check_outputs(graph, compared, rows)
+        self._check_ends(graph, compared, rows, cache)
 
         def compare(node: Node, found: Rows) -> Rows:
             if node.name not in compared:
@@ -203,22 +204,30 @@ class _Certifier:
         self._expand(graph, cache, compare)
         self._count(self._done.graphs, role)
 
-    def _check_outputs(self, graph: Graph, names: Sequence[str], rows: int) -> None:
-        """Fail where the host would find an output missing, or of another number of rows."""
-        for name in names:
+    def _check_ends(self, graph: Graph, outputs: Sequence[str], rows: int, cache: int) -> None:
+        """Fail where the host finds no such output, or other rows than it feeds and takes."""
+        for name in outputs:
             if name not in graph.outputs:
-                self._fail(graph, None, name, Difference("the graph", "has no such output"))
-            if graph[name].rows != rows:
-                reason = f"has {graph[name].rows} rows, expected {rows}"
+                self._fail(
+                    graph, None, name, Difference("the outputs", f"{name} is not among them")
+                )
+        inputs = [node.name for node in graph if node.kind is Kind.INPUT]
+        for name in (*inputs, *outputs):
+            expected = cache if name.endswith(CACHE_SUFFIX) else rows
+            if graph[name].rows != expected:
+                reason = f"has {graph[name].rows} rows, expected {expected}"
                 self._fail(graph, None, name, Difference(name, reason))
 
     # From graphs to instructions
 
     def _certify_programs(self) -> None:
-        for role, rows, cache in self._program_shapes:
+        for role, rows, cache in self._programs:
             graph, mark = self._subject.graph(role, rows, cache), self._dataflow.mark()
             values = self._expand(graph, cache, lambda _node, found: found)
-            program = self._subject.program(graph)
+            try:
+                program = self._subject.program(role, rows, cache)
+            except AssertionError as error:  # the compiler's own checks
+                self._fail(graph, None, "the program", Difference("the compiler", str(error)))
             inputs = {
                 slot.name: self._written(
                     slot.kind, slot.name, slot.rows, slot.cols, slot.scale, cache
@@ -257,7 +266,7 @@ class _Certifier:
     def _cached(self, node: Node, start: int, count: int) -> Rows:
         return self._dataflow.leaf(node.name, start, count, node.cols, None)
 
-    def _fail(self, graph: Graph, row: int | None, tensor: str, difference: Difference) -> None:
+    def _fail(self, graph: Graph, row: int | None, tensor: str, difference: Difference) -> NoReturn:
         raise _Failed(Failure(graph.name, row, tensor, difference.operation, difference.reason))
 
     def _count(self, counts: dict[Role, int], role: Role) -> None:
@@ -265,24 +274,9 @@ class _Certifier:
         self._on_shape()
 
 
-def _program_shapes(
-    caches: Sequence[int], max_rows: int, context: int
-) -> list[tuple[Role, int, int]]:
-    """Blocks of all sizes at these caches and the steps at their rows, as far as the context."""
-    blocks = [
-        (role, rows, cache)
-        for role in ROLES
-        for cache in caches
-        for rows in range(1, max_rows + 1)
-        if cache + rows <= context
-    ]
-    positions = {cache + row for _, rows, cache in blocks for row in range(rows)}
-    return [("step", 1, position) for position in sorted(positions)] + blocks
-
-
 def _spread(count: int, last: int) -> list[int]:
-    """At most `count` of 0 .. last, evenly spread, both ends among them."""
+    """At most `count` of 0 .. last, evenly spread; both ends are among them from 2 on."""
     count = min(count, last + 1)
     if count < 2:
-        return [0][:count]
+        return [last][:count]
     return [i * last // (count - 1) for i in range(count)]

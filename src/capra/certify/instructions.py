@@ -118,7 +118,7 @@ def _execute(inst: Instruction, terms: Terms, *places: Int64Array) -> None:
     match inst.mnemonic:
         case "LD" | "ST":
             target[...] = source
-        case "MM":
+        case "MM":  # a program's MM never writes what it reads
             right = terms.bytes_of(places[1])
             columns = [terms.vector(c) for c in (right if inst["t"] else right.T)]
             accumulates = inst["acc"]

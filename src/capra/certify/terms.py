@@ -186,7 +186,9 @@ class Terms:
         The same on every machine and for every way that leads to the same terms.
         """
         for term in self._terms[len(self._digests) :]:  # operands come before what reads them
-            h = hashlib.blake2b(repr((str(term.op), term.constants)).encode(), digest_size=16)
+            h = hashlib.blake2b(
+                repr((str(term.op), term.constants)).encode(), digest_size=DIGEST_BYTES
+            )
             for operand in term.terms:
                 h.update(self._digests[operand])
             for vector in term.vectors:

@@ -16,6 +16,7 @@ from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import LEAVES, Graph
 from capra.ir.interpreter import evaluate_int
+from capra.ir.scales import Scales
 from capra.isa.program import Program
 from capra.isa.timing import Counters
 from capra.lm.graphs import (
@@ -79,6 +80,14 @@ class IntegerTarget(ABC):
         """A new text, with an empty cache."""
         return IntegerSession(self)
 
+    def graph(self, role: Role, rows: int, cache: int) -> Graph:
+        """What is computed for a role."""
+        return model_graph(self.model.config, role, rows, cache)
+
+    def scales(self, graph: Graph) -> Scales:
+        """The scales of such a graph: in every shape from the model's one Ranges value."""
+        return assign_scales(graph, self.model.ranges)
+
     @abstractmethod
     def run(
         self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
@@ -117,9 +126,8 @@ class ChipTarget(IntegerTarget):
         key = (role, rows, cache)
         program = self._programs.pop(key, None)
         if program is None:
-            config = self.model.config
-            graph = model_graph(config, role, rows, cache)
-            program = compile_graph(graph, self.model.ranges, config.chip)
+            graph = self.graph(role, rows, cache)
+            program = compile_graph(graph, self.model.ranges, self.model.config.chip)
         self._programs[key] = program
         kept = sum(len(p.instructions) for p in self._programs.values())
         while kept > CACHED_INSTRUCTIONS and len(self._programs) > 1:
@@ -155,8 +163,8 @@ class InterpretedTarget(IntegerTarget):
         self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
     ) -> Execution:
         """Interpret the graph of a role on float rows and the first `cached` cached rows."""
-        graph = model_graph(self.model.config, role, len(rows), cached)
-        scales = assign_scales(graph, self.model.ranges)
+        graph = self.graph(role, len(rows), cached)
+        scales = self.scales(graph)
         nodes = ((n.name, n.kind, scales.scale[n.name]) for n in graph if n.kind in LEAVES)
         values = evaluate_int(graph, scales, self._leaves(nodes, rows, cached, cache))
         return Execution({name: values[name] for name in graph.outputs}, Counters())

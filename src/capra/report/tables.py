@@ -146,6 +146,8 @@ def certificate_lines(record: Record) -> list[str]:
         if by_role:
             shown = ", ".join(f"{count:,} {role}" for role, count in by_role.items())
             lines.append(f"{kind}: {shown}: {claim}")
+    if programs:
+        lines.append(f"programs of blocks at caches {' '.join(map(str, record['program_caches']))}")
     lines.append(f"{record['terms']:,} terms; digest of the steps' functions {record['digest']}")
     return lines
 

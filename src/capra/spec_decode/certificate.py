@@ -51,24 +51,35 @@ class CertifyingTarget:
         self.vocab_size = target.vocab_size
         self.max_context = target.max_context
         self._target = target
-        self.rows: Sequence[Row] = ()
-        """Rows of that session, as many as it has now."""
+        self._session: CertifyingSession | None = None
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """Rows of that session, as they are now."""
+        return () if self._session is None else self._session.rows()
 
     def session(self) -> "CertifyingSession":
         """A session with an empty cache, whose rows replace those of the one before."""
         names = cache_names(self._target.model.config)
-        session = CertifyingSession(self._target.session(), names)
-        self.rows = session.rows
-        return session
+        self._session = CertifyingSession(self._target.session(), names)
+        return self._session
 
 
 class CertifyingSession:
-    """A session that keeps a Row for every row of its cache."""
+    """A session that knows the token and the logits of every row of its cache."""
 
     def __init__(self, session: IntegerSession, names: Sequence[str]) -> None:
         self._session = session
         self._names = names
-        self.rows: list[Row] = []
+        self._heads: list[Mapping[str, tuple[int, ...]]] = []
+
+    def rows(self) -> list[Row]:
+        """The committed rows, with the keys and values that the cache holds now."""
+        cached = {name: self._session.cached(name).tolist() for name in self._names}
+        return [
+            Row(number, {**head, **{name: tuple(rows[number]) for name, rows in cached.items()}})
+            for number, head in enumerate(self._heads)
+        ]
 
     @property
     def length(self) -> int:
@@ -78,33 +89,22 @@ class CertifyingSession:
     def prefill(self, tokens: Sequence[int]) -> tuple[ProgramRun, ...]:
         """Append prompt tokens; their rows have no logits."""
         runs = self._session.prefill(tokens)
-        self._append([{"token": (int(token),)} for token in tokens])
+        self._heads += [{"token": (int(token),)} for token in tokens]
         return runs
 
     def forward(self, tokens: Sequence[int]) -> Forward:
         """Append a block and return the choice after each of its rows."""
         forward = self._session.forward(tokens)
-        self._append(
-            [
-                {"token": (int(token),), "logits": _integers(logits)}
-                for token, logits in zip(tokens, forward.logits, strict=True)
-            ]
-        )
+        self._heads += [
+            {"token": (int(token),), "logits": _integers(logits)}
+            for token, logits in zip(tokens, forward.logits, strict=True)
+        ]
         return forward
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` rows; nothing is left of the others."""
         self._session.truncate(length)
-        del self.rows[length:]
-
-    def _append(self, heads: Sequence[Mapping[str, tuple[int, ...]]]) -> None:
-        """Add a row for each of the newest rows of the cache, given its parts before k and v."""
-        start = len(self.rows)
-        cached = {name: self._session.cached(name)[start:].tolist() for name in self._names}
-        for number, head in enumerate(heads):
-            tensors = {name: tuple(rows[number]) for name, rows in cached.items()}
-            self.rows.append(Row(start + number, {**head, **tensors}))
-        assert len(self.rows) == self.length
+        del self._heads[length:]
 
 
 def _integers(logits: FloatArray) -> tuple[int, ...]:
