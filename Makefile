@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: setup demo test test-full check lint-rtl bench synth coverage generate clean
+.PHONY: setup demo test test-full check lint-rtl bench synth coverage generate mutants mutants-ci clean
 
 setup: .venv/.complete
 
@@ -44,6 +44,14 @@ synth: setup
 # Lines of the RTL that its suite reaches in Verilator; fails below 95 %.
 coverage: setup
 	@$(BIN)/python rtl/cov/coverage.py
+
+# Which deliberate faults do the tests notice? A quarter of an hour.
+mutants: setup
+	@$(BIN)/python -m mutants all
+
+# One or two of every table, and whether all of them still apply.
+mutants-ci: setup
+	@$(BIN)/python -m mutants ci
 
 # Files that are made from the instruction table.
 generate: setup

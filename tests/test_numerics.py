@@ -21,6 +21,7 @@ from capra.numerics import (
     RECIPROCAL_SHIFT,
     SOFTMAX_ONE,
     Rescale,
+    check_int8,
     dequantize,
     first_argmax,
     quantize,
@@ -292,6 +293,7 @@ def test_exp_table_cannot_be_changed() -> None:
 @example([-128, 127], 65535, 1)
 @example([-128, 127], 0, 1)
 @example([0], 65535, 47)
+@example([127] * 13 + [-111], 1 << 15, 15)  # a quotient rounded up would change it
 def test_softmax_row_is_the_integer_model(scores: list[int], multiplier: int, shift: int) -> None:
     found = softmax_row(np.array(scores, np.int8), multiplier, shift).tolist()
     assert found == softmax_model(scores, multiplier, shift)
@@ -381,3 +383,21 @@ def test_softmax_widths_hold_at_the_extremes() -> None:
     assert largest_product < 1 << 48
     assert largest_product >> RECIPROCAL_SHIFT == SOFTMAX_ONE
     assert set(softmax_row(np.zeros(longest, np.int8), 65535, 1).tolist()) == {1}
+
+
+# check_int8
+
+
+@pytest.mark.parametrize("value", [-128, 128, -129, INT32_MAX])
+def test_integers_outside_int8_are_refused(value: int) -> None:
+    with pytest.raises(RangeError, match=r"x holds .*, expected -127 .. 127"):
+        check_int8("x", np.array([0, value]))
+
+
+def test_both_ends_of_int8_are_accepted() -> None:
+    check_int8("x", np.array([-127, 127]))
+
+
+def test_real_numbers_are_no_int8() -> None:
+    with pytest.raises(RangeError, match="x holds float64, expected integers"):
+        check_int8("x", np.array([1.0]))

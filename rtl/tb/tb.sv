@@ -161,7 +161,8 @@ module tb #(
         load_memories();
         run(reset_cycle);
       end
-      reset();
+      // After a program that ended by itself, the next one starts without a reset.
+      if (reset_cycle != 0 || verdict != "done") reset();
       load_memories();
       run(limit);
       report();

@@ -142,6 +142,7 @@ def scratchpad_reads(inst: Instruction) -> list[int]:
 def test_a_poisoned_machine_is_full_of_poison() -> None:
     machine = Machine(CHIP, poison=True)
     assert set(machine.external.tolist()) == set(machine.scratchpad.tolist()) == {POISON}
+    assert all(POISON.to_bytes(4, "little")), "a zero would look like a word that was cleared"
 
 
 @READERS

@@ -1,0 +1,385 @@
+"""Mutants of the graph IR, its evaluations, and the compiler."""
+
+from typing import Final
+
+from mutants.mutant import Group, Mutant
+
+_GRAPH: Final = "src/capra/ir/graph.py"
+_VIEWS: Final = "src/capra/compiler/passes/views.py"
+_SCALES: Final = "src/capra/compiler/passes/scales.py"
+_TILE: Final = "src/capra/compiler/passes/tile.py"
+_BUFFERS: Final = "src/capra/compiler/passes/buffers.py"
+_EMIT: Final = "src/capra/compiler/passes/emit.py"
+_OVERLAP: Final = "src/capra/compiler/overlap.py"
+
+_TEST_GRAPH: Final = ("tests/ir/test_graph.py",)
+_TEST_VIEWS: Final = ("tests/compiler/test_views.py",)
+_TEST_SCALES: Final = ("tests/compiler/test_scales.py",)
+_TEST_TILE: Final = ("tests/compiler/test_tile.py",)
+_TEST_BUFFERS: Final = ("tests/compiler/test_buffers.py",)
+_TEST_EMIT: Final = ("tests/compiler/test_emit.py",)
+_TEST_OVERLAP: Final = ("tests/compiler/test_overlap.py",)
+_TEST_RANGES: Final = ("tests/ir/test_ranges.py",)
+
+GROUP: Final = Group(
+    "compiler",
+    (
+        Mutant(
+            "view starts at the beginning of its source", _VIEWS,
+            "places[node.inputs[0]].part(node.start, 0, node.rows, node.cols)",
+            "places[node.inputs[0]].part(0, 0, node.rows, node.cols)",
+            "a slice reads the first rows, whatever its start",
+            _TEST_VIEWS, ci=True,
+        ),
+        Mutant(
+            "offset counted in words, not rows", _VIEWS,
+            "self.offset + row * self.stride + col",
+            "self.offset + row + col",
+            "row i of a tensor is its i-th word",
+            _TEST_VIEWS,
+        ),
+        Mutant(
+            "slice keeps the source's row count", _VIEWS,
+            "places[node.inputs[0]].part(node.start, 0, node.rows, node.cols)",
+            "places[node.inputs[0]].part(node.start, 0, places[node.inputs[0]].rows, node.cols)",
+            "a slice of n rows has as many as its source",
+            _TEST_VIEWS,
+        ),
+        Mutant(
+            "column slice starts at the first column", _VIEWS,
+            "places[node.inputs[0]].part(0, node.start, node.rows, node.cols)",
+            "places[node.inputs[0]].part(0, 0, node.rows, node.cols)",
+            "every head reads the columns of the first",
+            _TEST_VIEWS,
+        ),
+        Mutant(
+            "parts of a concatenation in one place", _VIEWS,
+            "part(sum(part.rows for part in before), 0,",
+            "part(0, 0,",
+            "the new rows overwrite the cached ones",
+            _TEST_VIEWS,
+        ),
+        Mutant(
+            "fused product keeps a buffer of its own", _VIEWS,
+            "if relu is not None:\n        return later[relu]",
+            "if False:\n        return later[node.name]",
+            "the places name a tensor that never exists",
+            _TEST_VIEWS,
+        ),
+        Mutant(
+            "slice first given a buffer of its own", _VIEWS,
+            "if node.kind not in SLICES:\n            places[node.name] = _own",
+            "if True:\n            places[node.name] = _own",
+            "a slice must not own a buffer",
+            _TEST_VIEWS,
+            argument="the second loop replaces the place of every slice, and nothing reads it "
+            "before: a slice is no part of a concatenation and fuses no relu",
+        ),
+        Mutant(
+            "interpreter takes a row too many", "src/capra/ir/interpreter.py",
+            "first[node.start : node.start + node.rows]",
+            "first[node.start : node.start + node.rows + 1]",
+            "a slice of n rows has n + 1",
+            ("tests/ir/test_interpreter.py",), ci=True,
+        ),
+        Mutant(
+            "float takes a row too few", "src/capra/ir/reference.py",
+            "first[node.start : node.start + node.rows]",
+            "first[node.start : node.start + node.rows - 1]",
+            "a slice of n rows has n - 1",
+            ("tests/ir/test_reference.py",),
+        ),
+        Mutant(
+            "float ignores the factor of a product", "src/capra/ir/reference.py",
+            "first @ right * node.scale",
+            "first @ right",
+            "attention scores are not divided by the root of the width",
+            ("tests/ir/test_reference.py",),
+        ),
+        Mutant(
+            "interpreter forgets to transpose", "src/capra/ir/interpreter.py",
+            "operands[1].T if node.transpose_b else operands[1]",
+            "operands[1]",
+            "q k instead of q k^T",
+            ("tests/ir/test_interpreter.py",),
+        ),
+        Mutant(
+            "slice scale not tied", _SCALES,
+            "_SHARES_SCALE = SLICES | CONCATS",
+            "_SHARES_SCALE = CONCATS",
+            "a slice is the same words as its source, hence has the same scale",
+            _TEST_SCALES, ci=True,
+        ),
+        Mutant(
+            "only the first part of a concatenation tied", _SCALES,
+            "for source in node.inputs:\n                parent",
+            "for source in node.inputs[:1]:\n                parent",
+            "one tensor whose rows have two scales",
+            _TEST_SCALES,
+        ),
+        Mutant(
+            "group takes its smallest range", _SCALES,
+            "group_range[group] = max(recorded,",
+            "group_range[group] = min(recorded,",
+            "values of the wider members saturate",
+            _TEST_SCALES,
+        ),
+        Mutant(
+            "softmax range above 1", _SCALES,
+            "return min(recorded, 1.0) if node.kind is Kind.SOFTMAX else recorded",
+            "return recorded",
+            "steps of a probability get coarser than needed",
+            _TEST_SCALES,
+        ),
+        Mutant(
+            "factor of a product left out of its rescale", _SCALES,
+            "operand[0] * operand[1] * node.scale",
+            "operand[0] * operand[1]",
+            "integers disagree with float by the factor",
+            _TEST_SCALES,
+        ),
+        Mutant(
+            "both addends rescaled by the first", _SCALES,
+            "addends[node.name] = (a, b)",
+            "addends[node.name] = (a, a)",
+            "the second operand is added with the wrong weight",
+            _TEST_SCALES,
+        ),
+        Mutant(
+            "ranges rounded down", "src/capra/ir/ranges.py",
+            "math.ceil(math.ldexp",
+            "math.floor(math.ldexp",
+            "the largest value saturates",
+            _TEST_RANGES,
+        ),
+        Mutant(
+            "range of the last sample only", "src/capra/ir/ranges.py",
+            "largest[node.tag] = max(magnitude, largest.get(node.tag, 0.0))",
+            "largest[node.tag] = magnitude",
+            "earlier samples saturate",
+            _TEST_RANGES,
+        ),
+        Mutant(
+            "range past the end accepted", _GRAPH,
+            " or start + count > size:",
+            ":",
+            "a slice reads the words behind its source",
+            _TEST_GRAPH, ci=True,
+        ),
+        Mutant(
+            "negative start accepted", _GRAPH,
+            "start < 0 or count < 1",
+            "count < 1",
+            "a slice reads the words before its source",
+            _TEST_GRAPH,
+        ),
+        Mutant(
+            "empty slice accepted", _GRAPH,
+            "start < 0 or count < 1",
+            "start < 0 or count < 0",
+            "no instruction has zero rows; the message would not name the range",
+            _TEST_GRAPH,
+        ),
+        Mutant(
+            "slice may feed a concatenation", _GRAPH,
+            'if node.kind in SLICES:\n                raise GraphError(\n                '
+            '    f"{name}: {kind}',
+            'if False:\n                raise GraphError(\n                '
+            '    f"{name}: {kind}',
+            "it would need a copy, which the compiler cannot make",
+            _TEST_GRAPH,
+        ),
+        Mutant(
+            "slice may feed a relu", _GRAPH,
+            'if node.kind in SLICES:\n            raise GraphError(\n            '
+            '    f"{name}: relu',
+            'if False:\n            raise GraphError(\n            '
+            '    f"{name}: relu',
+            "it would need a copy, which the compiler cannot make",
+            _TEST_GRAPH,
+        ),
+        Mutant(
+            "tensor may be part of two concatenations", _GRAPH,
+            "            if owner is not None:",
+            "            if False:",
+            "it would have two places",
+            _TEST_GRAPH,
+        ),
+        Mutant(
+            "relu fused although the product has two readers", _GRAPH,
+            "len(users) != 1",
+            "len(users) < 1",
+            "the other reader finds no tensor",
+            _TEST_GRAPH,
+        ),
+        Mutant(
+            "relu fused into an output", _GRAPH,
+            " or name in self._outputs:\n            return None",
+            ":\n            return None",
+            "the output is never written",
+            _TEST_GRAPH,
+        ),
+        Mutant(
+            "source not loaded before its view is read", _TILE,
+            "sources += reversed(node.inputs)",
+            "sources += ()",
+            "the view shows words that nobody loaded",
+            _TEST_TILE, ci=True,
+        ),
+        Mutant(
+            "sources loaded in reverse", _TILE,
+            "sources += reversed(node.inputs)",
+            "sources += node.inputs",
+            "loads come in another order than the graph declares",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "leaf loaded again by every reader", _TILE,
+            "self._loaded.add(node.name)",
+            "pass",
+            "cycles for words that are there already",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "last tile always four columns wide", _TILE,
+            "cols = min(ARRAY_SIZE, node.cols - col)",
+            "cols = ARRAY_SIZE",
+            "a tile reaches past the edge of its product",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "tiles of a long product replace each other", _TILE,
+            "accumulate=inner > 0",
+            "accumulate=False",
+            "only the last part of K counts",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "first tile accumulates", _TILE,
+            "accumulate=inner > 0",
+            "accumulate=True",
+            "the sums start from what the scratchpad held",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "tile of a transposed operand not transposed", _TILE,
+            "b.part(col, inner, cols, depth)",
+            "b.part(inner, col, cols, depth)",
+            "rows and columns of B are exchanged",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "fused relu left out", _TILE,
+            "self._scales.product[node.name], relu)",
+            "self._scales.product[node.name], False)",
+            "negative values stay",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "requantization of an addend left out", _TILE,
+            "if not rescale.is_identity:",
+            "if False:",
+            "operands of different scales are added",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "requantization by exactly 1 kept", _TILE,
+            "if not rescale.is_identity:",
+            "if True:",
+            "cycles for nothing: the recorded counts have none",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "argmax of the first row for all", _TILE,
+            "yield ArgmaxRow(name, source.row(row), dst.row(row))",
+            "yield ArgmaxRow(name, source.row(0), dst.row(row))",
+            "every row has the token of the first",
+            _TEST_TILE,
+        ),
+        Mutant(
+            "buffer reused while its last reader runs", _BUFFERS,
+            "if block[2] >= first]",
+            "if block[2] > first]",
+            "an operation writes over what it reads",
+            _TEST_BUFFERS, ci=True,
+        ),
+        Mutant(
+            "gap one word too small taken", _BUFFERS,
+            "block_base - base >= words",
+            "block_base - base >= words - 1",
+            "the last word belongs to two buffers",
+            _TEST_BUFFERS,
+        ),
+        Mutant(
+            "life ends with the last write", _BUFFERS,
+            "for place in (*reads(op), *writes(op)):",
+            "for place in writes(op):",
+            "readers find another tensor",
+            _TEST_BUFFERS,
+        ),
+        Mutant(
+            "program one word larger than the scratchpad accepted", _BUFFERS,
+            "base + words > scratchpad_words",
+            "base + words > scratchpad_words + 1",
+            "the last word has no place",
+            _TEST_BUFFERS,
+        ),
+        Mutant(
+            "outputs before inputs in external memory", _EMIT,
+            "external=(*sources.values(), *outputs.values())",
+            "external=(*outputs.values(), *sources.values())",
+            "the order of a step is x, weights, cache, outputs",
+            _TEST_EMIT,
+        ),
+        Mutant(
+            "gaps between rows ignored", _EMIT,
+            "if all(place.is_contiguous for place in places):",
+            "if True:",
+            "a strided tensor is moved as one vector",
+            _TEST_EMIT,
+        ),
+        Mutant(
+            "rows of a load all come from the first", _EMIT,
+            "yield row * cols, tuple(",
+            "yield 0, tuple(",
+            "external memory is read at one place again and again",
+            _TEST_EMIT,
+        ),
+        Mutant(
+            "stride of A taken for B", _EMIT,
+            "sb=b.stride",
+            "sb=a.stride",
+            "rows of B are as far apart as those of A",
+            _TEST_EMIT,
+        ),
+        Mutant(
+            "tensor said to live to the end of its writer", _EMIT,
+            "*written[name], last_instruction[buffer.last],",
+            "*written[name], written[name][1],",
+            "tests would read tensors back too early",
+            _TEST_EMIT,
+        ),
+        Mutant(
+            "overlap check looks at no read", _OVERLAP,
+            "for place in reads(op):",
+            "for place in ():",
+            "an allocator that overwrites living words would pass",
+            _TEST_OVERLAP, ci=True,
+        ),
+        Mutant(
+            "overlap check lets late writes pass", _OVERLAP,
+            "assert newest <= home.ready,",
+            "assert newest <= home.until,",
+            "a tensor overwritten while it lives would pass",
+            _TEST_OVERLAP,
+        ),
+        Mutant(
+            "overlap check lets stale words pass", _OVERLAP,
+            "assert oldest >= home.first,",
+            "assert oldest >= _NEVER,",
+            "a tensor that was not written whole would pass",
+            _TEST_OVERLAP,
+        ),
+    ),
+    full=("tests/compiler", "tests/ir", "tests/golden", "tests/system/test_causality.py"),
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""Every mutant of the tables still has its place, and the generated ones are what they were."""
+
+import shutil
+
+import pytest
+from mutants.__main__ import TABLES, chosen
+from mutants.generated import Block, generated_group
+from mutants.mutant import check_tables
+
+from capra.cosim.toolchain import CHECKOUT
+
+
+def test_every_mutant_applies() -> None:
+    check_tables(TABLES, CHECKOUT)
+
+
+def test_every_check_is_a_file_of_the_tests() -> None:
+    for table in TABLES:
+        for check in {*table.full, *(check for m in table.mutants for check in m.checks)}:
+            path, *_ = check.split("::")
+            assert (CHECKOUT / path).exists(), check
+
+
+def test_ci_takes_some_of_every_table() -> None:
+    assert [group.name for group in chosen("ci", CHECKOUT)] == [table.name for table in TABLES]
+
+
+def test_generated_mutants_are_different_netlists_and_repeatable() -> None:
+    if shutil.which("yosys") is None:
+        pytest.skip("yosys is not installed")
+    blocks = (
+        Block("divider", 5, ()),
+        Block("softmax_unit", 3, (), parameters=("ADDRESS_BITS 13",)),
+    )
+    first, again = (generated_group(CHECKOUT, blocks) for _ in range(2))
+    assert first == again
+    assert [m.file for m in first.mutants] == ["rtl/divider.sv"] * 5 + ["rtl/softmax_unit.sv"] * 3
+    assert len({m.replace for m in first.mutants}) == 8
+    assert all("module " in m.replace for m in first.mutants)
