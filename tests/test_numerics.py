@@ -395,7 +395,12 @@ def test_integers_outside_int8_are_refused(value: int) -> None:
 
 
 def test_both_ends_of_int8_are_accepted() -> None:
-    check_int8("x", np.array([-127, 127]))
+    """Refused as soon as either end is one further."""
+    ends = np.array([-127, 127])
+    check_int8("x", ends)
+    for further in ([-1, 0], [0, 1]):
+        with pytest.raises(RangeError):
+            check_int8("x", ends + further)
 
 
 def test_real_numbers_are_no_int8() -> None:
