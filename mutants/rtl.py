@@ -37,7 +37,12 @@ Row = tuple[str, str, str, str, tuple[str, ...]]
 """Name, text to find, replacement, reason, checks."""
 
 _QUICK: Final = ("ties rounded down", "total without control")
-_EQUIVALENT: Final[Mapping[str, str]] = {}
+_EQUIVALENT: Final[Mapping[str, str]] = {
+    "RQ clocked by any instruction": "gating saves power, not results: without a start of its own "
+    "the unit has no word on its way, so its registers keep what they hold when clocked",
+    "unused rows not masked": "sums of unused rows are never drained and are cleared before the "
+    "next tile; the mask keeps undefined bytes from moving registers that nobody reads",
+}
 
 
 def _in(module: str, rows: tuple[Row, ...]) -> tuple[Mutant, ...]:

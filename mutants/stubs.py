@@ -30,7 +30,7 @@ from rich.table import Column, Table
 
 from mutants.mutant import MutantError
 from mutants.rtl import ICARUS_ONLY
-from mutants.runner import WORKERS, BrokenMutantError, Copy, expect_to_run
+from mutants.runner import WORKERS, Copy, expect_to_run
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,29 @@ def half_way_cases() -> list[Vector]:
     return cases
 
 
+def lone_bit_cases() -> list[Vector]:
+    """Results 2^e + r and -2^e - 1 - r with r < 127, where one bit alone tells that they saturate.
+
+    They are what a saturation that overlooks a bit gets wrong.
+    """
+    cases = []
+    for e, sign in product(range(7, 46), (1, -1)):
+        low = 1 << e if sign > 0 else -(1 << e) - INT8_MAX
+        for mul in range((1 << 16) - 1, 0, -1):
+            x = -(-2 * low // mul)  # the smallest with x * mul / 2 at least low
+            if (x * mul + 1) >> 1 < low + INT8_MAX and INT32_MIN <= x <= INT32_MAX:
+                cases.append((x, mul, 1, 0))
+                break
+    return cases
+
+
+def test_the_lone_bit_cases_are_all_there() -> None:
+    results = [(x * mul + 1) >> 1 for x, mul, _, _ in lone_bit_cases()]
+    above = {r.bit_length() - 1 for r in results if r > 0 and (r ^ 1 << r.bit_length() - 1) < 128}
+    below = {(~r).bit_length() - 1 for r in results if r < 0 and (~r & ~127).bit_count() == 1}
+    assert above == below == set(range(7, 46))
+
+
 def test_the_half_way_cases_are_all_there() -> None:
     cases = half_way_cases()
     halves = {
@@ -104,6 +127,7 @@ def test_requantizer(simulator: Simulator, tmp_path: Path) -> None:
     vectors += product(extremes, multipliers, range(1, MAX_SHIFT + 1), (0, 1))
     if simulator is Simulator.ICARUS and not FULL:
         vectors = vectors[::10]
+    vectors += lone_bit_cases()
     expected = [
         f"{int(requantize(np.array([x]), mul, shift, bool(relu))[0]) & 0xFFFFFFFF:08x}"
         for x, mul, shift, relu in vectors
