@@ -41,8 +41,8 @@ class Stub:
     text: Callable[[str], str]
 
 
-def rtl_stub(source: str) -> str:
-    """A module with the header of `source` and all outputs 0.
+def rtl_stub(source: str, kept: str = "") -> str:
+    """A module with the header of `source` and all outputs 0; `kept` goes into its body.
 
     The header is read as the RTL writes it: ports one a line, each with its direction. Raises
     MutantError for a source without a module or without an output.
@@ -54,11 +54,18 @@ def rtl_stub(source: str) -> str:
             "the source has no module with outputs, expected one with one port a line"
         )
     ties = "".join(f"  assign {name} = '0;\n" for name in outputs)
-    return f"`default_nettype none\n{header[0]}\n\n{ties}\nendmodule\n`default_nettype wire\n"
+    return f"`default_nettype none\n{header[0]}\n\n{kept}{ties}\nendmodule\n`default_nettype wire\n"
 
 
-def _module(name: str) -> Stub:
-    return Stub(f"rtl/{name}.sv", rtl_stub)
+def module_stub(name: str) -> Stub:
+    """The stub of an RTL module, with the memory that the bench fills and reads, if it has it."""
+    return Stub(f"rtl/{name}.sv", lambda source: rtl_stub(source, _MEMORIES.get(name, "")))
+
+
+_MEMORIES: Final = {
+    "ga2": "  ram #(.WIDTH(32), .DEPTH(SCRATCHPAD_WORDS)) u_scratchpad ();\n",
+    "ram": "  logic [WIDTH-1:0] mem [0:DEPTH-1];\n",
+}
 
 
 def _python(file: str, definitions: str) -> Stub:
@@ -115,29 +122,29 @@ _LOOP: Final = (
 )
 
 CLAIMS: Final[Mapping[str, tuple[Stub, tuple[str, ...]]]] = {
-    "ga2": (_module("ga2"), (_HALT, _RANDOM)),
-    "sequencer": (_module("sequencer"), (_HALT, _RANDOM)),
-    "counters": (_module("counters"), (_HALT, _RANDOM)),
-    "ram": (_module("ram"), (_LD, _RANDOM)),
-    "dma": (_module("dma"), (_LD, _RANDOM)),
-    "matrix_unit": (_module("matrix_unit"), (_MM, _RANDOM)),
-    "operand_memory": (_module("operand_memory"), (_MM, _RANDOM)),
-    "array": (_module("array"), (_MM, _RANDOM)),
-    "pe": (_module("pe"), (_MM, _RANDOM)),
-    "delay": (_module("delay"), (_MM, _RANDOM)),
-    "walker": (_module("walker"), (_RQ, _RANDOM)),
-    "vector_unit": (_module("vector_unit"), (_AMAX, _RANDOM)),
-    "requantize_unit": (_module("requantize_unit"), (_RQ, _RANDOM)),
-    "requantizer": (_module("requantizer"), (f"{_UNITS}::test_requantizer", _RQ, _RANDOM)),
-    "saturate": (_module("saturate"), (f"{_UNITS}::test_saturate", _VADD, _RANDOM)),
-    "add_unit": (_module("add_unit"), (_VADD, _RANDOM)),
-    "softmax_unit": (_module("softmax_unit"), (_SM, _RANDOM)),
+    "ga2": (module_stub("ga2"), (_HALT, _RANDOM)),
+    "sequencer": (module_stub("sequencer"), (_HALT, _RANDOM)),
+    "counters": (module_stub("counters"), (_HALT, _RANDOM)),
+    "ram": (module_stub("ram"), (_LD, _RANDOM)),
+    "dma": (module_stub("dma"), (_LD, _RANDOM)),
+    "matrix_unit": (module_stub("matrix_unit"), (_MM, _RANDOM)),
+    "operand_memory": (module_stub("operand_memory"), (_MM, _RANDOM)),
+    "array": (module_stub("array"), (_MM, _RANDOM)),
+    "pe": (module_stub("pe"), (_MM, _RANDOM)),
+    "delay": (module_stub("delay"), (_MM, _RANDOM)),
+    "walker": (module_stub("walker"), (_RQ, _RANDOM)),
+    "vector_unit": (module_stub("vector_unit"), (_AMAX, _RANDOM)),
+    "requantize_unit": (module_stub("requantize_unit"), (_RQ, _RANDOM)),
+    "requantizer": (module_stub("requantizer"), (f"{_UNITS}::test_requantizer", _RQ, _RANDOM)),
+    "saturate": (module_stub("saturate"), (f"{_UNITS}::test_saturate", _VADD, _RANDOM)),
+    "add_unit": (module_stub("add_unit"), (_VADD, _RANDOM)),
+    "softmax_unit": (module_stub("softmax_unit"), (_SM, _RANDOM)),
     "exp_table": (
-        _module("exp_table"),
+        module_stub("exp_table"),
         (f"{_UNITS}::test_every_entry_of_the_exponential_table", _SM, _RANDOM),
     ),
-    "divider": (_module("divider"), (f"{_UNITS}::test_divider", _SM, _RANDOM)),
-    "argmax_unit": (_module("argmax_unit"), (_AMAX, _RANDOM)),
+    "divider": (module_stub("divider"), (f"{_UNITS}::test_divider", _SM, _RANDOM)),
+    "argmax_unit": (module_stub("argmax_unit"), (_AMAX, _RANDOM)),
     "scales": (
         _accepts("compiler/passes/scales.py", "assign_scales", "Scales({}, {}, {}, {})"),
         (
