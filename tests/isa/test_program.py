@@ -356,7 +356,7 @@ def test_a_key_or_a_tensor_that_is_there_twice_is_refused(file: Path) -> None:
     with pytest.raises(ProgramError, match="two tensors have one name"):
         load_program(file)
     file.write_bytes(forge({**header, "surprise": 1}, code))
-    with pytest.raises(ProgramError, match="the keys are .*surprise"):
+    with pytest.raises(ProgramError, match=r"the keys are .*surprise"):
         load_program(file)
 
 
