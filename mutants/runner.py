@@ -70,30 +70,32 @@ class Copy:
         Raises BrokenMutantError when they cannot run: a check that does not exist, a source that
         cannot be imported or built, a crash of the interpreter, or no end.
         """
-        command = [
-            sys.executable, "-m", "pytest", "-x", "-q", "-rf", "--tb=short",
-            "-p", "no:cacheprovider", "-p", "no:xdist",
-            *(["-k", keyword] if keyword else []), *checks,
-        ]  # fmt: skip
         begin = time.perf_counter()
+        keywords = ["-k", keyword] if keyword else []
+        done = self.pytest(["-x", "-rf", *keywords, *checks], healthy=healthy)
+        seconds = time.perf_counter() - begin
+        if done.returncode == 0:
+            return Verdict(None, seconds)
+        expect_to_run(done)
+        failed = _FAILED.search(done.stdout)
+        assert failed is not None
+        return Verdict(failed[1], seconds)
+
+    def pytest(
+        self, arguments: Sequence[str], *, healthy: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Pytest in the copy; BrokenMutantError when it does not end."""
+        command = [
+            sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider",
+            "-p", "no:xdist", *arguments,
+        ]  # fmt: skip
         try:
-            done = subprocess.run(  # noqa: S603
+            return subprocess.run(  # noqa: S603
                 command, cwd=self._root, env=self._environment(healthy), capture_output=True,
                 text=True, timeout=TIMEOUT_SECONDS, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise BrokenMutantError(f"no end after {TIMEOUT_SECONDS} s") from None
-        seconds = time.perf_counter() - begin
-        if done.returncode == 0:
-            return Verdict(None, seconds)
-        failed = _FAILED.search(done.stdout)
-        if done.returncode != 1 or failed is None or _BROKEN.search(done.stdout):
-            errors = [x for x in done.stdout.splitlines() if x.startswith(("E  ", "ERROR"))]
-            tail = "\n".join([*errors, *done.stderr.splitlines()][:8])
-            raise BrokenMutantError(
-                f"pytest ended with {done.returncode}, expected tests to run:\n{tail}"
-            )
-        return Verdict(failed[1], seconds)
 
     def _environment(self, healthy: bool) -> dict[str, str]:
         """Settings of the tests do not reach the checks, and a missing tool fails them."""
@@ -106,6 +108,17 @@ class Copy:
             "PYTHONPYCACHEPREFIX": str(self._bytecode),
         }
         return ours if healthy else ours | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def expect_to_run(done: subprocess.CompletedProcess[str]) -> None:
+    """Raise BrokenMutantError unless pytest ran tests, of which some may have failed."""
+    ran = done.returncode == 0 or (done.returncode == 1 and _FAILED.search(done.stdout))
+    if not ran or _BROKEN.search(done.stdout):
+        errors = [x for x in done.stdout.splitlines() if x.startswith(("E  ", "ERROR"))]
+        tail = "\n".join([*errors, *done.stderr.splitlines()][:8])
+        raise BrokenMutantError(
+            f"pytest ended with {done.returncode}, expected tests to run:\n{tail}"
+        )
 
 
 class Runner:

@@ -4,6 +4,8 @@ Most commands run in this process, which is quick; a handful run as a user's wou
 """
 
 import json
+import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,6 +34,7 @@ from capra.lm.checkpoint import save_checkpoint
 from capra.lm.graphs import verifier_graph
 from capra.lm.reference import greedy_tokens
 from capra.lm.target import ChipTarget
+from capra.lm.train import TrainedModel
 from capra.sim.device import Execution
 
 SCRIPT = Path(sys.executable).with_name("capra")
@@ -91,7 +94,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_checkpoint(text_model(), good, {})
     with safe_open(good, framework="numpy") as file:
         header = json.loads(file.metadata()["capra"])
-        del header["digest"]
+        del header["digest"], header["header_digest"]
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
     def write(file: str, tensors: dict[str, npt.NDArray[Any]], **changes: object) -> None:
@@ -198,6 +201,10 @@ def test_counts_are_whole_numbers_from_0(option: str, value: str, cli: Cli) -> N
         (["compile", "--model", "random", "-m", "0"], ["found 0, expected", "at least 1"]),
         (["compile", "--model", "random", "-c", "-1"], ["found -1, expected", "at least 0"]),
         (["compile", "--rows", "9", "--cache", "120"], ["is 129 tokens, expected at most 128"]),
+        (
+            ["compile", "--model", "random", "--rows", "65"],
+            ["65, expected at most 64, the context"],
+        ),
         (["dis", "/no/such/file"], ["program file /no/such/file"]),
         (["eval", "--model", "random"], ["model random has no characters, expected"]),
         (["eval", "--windows", "0"], ["found 0, expected a whole number of at least 1"]),
@@ -550,6 +557,49 @@ def test_a_disassembly_can_be_assembled_again(cli: Cli, tmp_path: Path) -> None:
     assert "; program verify_m4_c4: 12330 cycles" in out
     for slot in program.external:
         assert f"; {slot.kind} {slot.name} {slot.rows}x{slot.cols} at {slot.address}\n" in out
+
+
+def test_train_writes_what_was_trained(
+    cli: Cli, checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with safe_open(checkpoints / "good", framework="numpy") as file:
+        header = json.loads(file.metadata()["capra"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    made_on_saving = ("ranges", "digest", "header_digest")
+    config = {key: value for key, value in header.items() if key not in made_on_saving}
+    asked: list[tuple[int, int]] = []
+
+    def trained(*, seed: int, steps: int, progress: Callable[[int, int, float], None]) -> Any:
+        asked.append((seed, steps))
+        progress(1, steps, 2.0)
+        return TrainedModel(config, tensors, header["ranges"])
+
+    monkeypatch.setattr("capra.lm.train.train", trained)
+    result = cli("train", "-o", tmp_path / "new", "--seed", "4", "--steps", "7")
+    assert (result.code, result.err) == (0, f"wrote {tmp_path / 'new'}\n")
+    assert asked == [(4, 7)]
+    assert (tmp_path / "new").read_bytes() == (checkpoints / "good").read_bytes()
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 1)])
+def test_what_stops_a_command_from_outside(
+    error: type[BaseException], code: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(**_: object) -> None:
+        raise error
+
+    null = os.open(os.devnull, os.O_WRONLY)
+    monkeypatch.setattr("capra.cli.app", stop)
+    monkeypatch.setattr("sys.stdout.fileno", lambda: null, raising=False)
+    assert cli() == Result(code, "", "")
+    os.close(null)
+
+
+def test_the_package_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["capra", "--nothing"])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module("capra", run_name="__main__")
+    assert stopped.value.code == 2
 
 
 def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:

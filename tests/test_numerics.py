@@ -395,7 +395,11 @@ def test_integers_outside_int8_are_refused(value: int) -> None:
 
 
 def test_both_ends_of_int8_are_accepted() -> None:
+    """Refused as soon as either end is one further."""
     check_int8("x", np.array([-127, 127]))
+    for further in ([-128, 127], [-127, 128]):
+        with pytest.raises(RangeError):
+            check_int8("x", np.array(further))
 
 
 def test_real_numbers_are_no_int8() -> None:

@@ -104,10 +104,11 @@ def main() -> None:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except (CapraError, TyperException) as error:
+        from capra.isa.assembler import printable
+
         text = error.format_message() if isinstance(error, TyperException) else str(error)
         line = " ".join(text.splitlines())
-        shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-        print("error:", "".join(shown), file=sys.stderr)
+        print("error:", printable(line), file=sys.stderr)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
@@ -315,6 +316,8 @@ def compile_program(
     config = language_model.config
     if emit is not None and emit not in PASSES:
         raise InputError(f"--emit is {emit!r}, expected one of {', '.join(PASSES)}")
+    if rows > config.context:
+        raise InputError(f"--rows is {rows}, expected at most {config.context}, the context")
     if config.has_positions and rows + cache > config.context:
         raise InputError(
             f"--rows {rows} after --cache {cache} is {rows + cache} tokens, expected at most "

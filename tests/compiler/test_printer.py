@@ -1,5 +1,9 @@
 """The printed states: one line for each thing, with every number that the pass decided."""
 
+from functools import cache
+
+import pytest
+
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
@@ -8,6 +12,7 @@ from capra.isa.chip import Chip
 from capra.isa.program import Program
 
 
+@cache
 def states() -> tuple[Program, dict[str, str]]:
     """A graph with every operation of the machine, compiled, and the text of each state."""
     graph = Graph("all")
@@ -28,11 +33,13 @@ def states() -> tuple[Program, dict[str, str]]:
     return program, texts
 
 
-PROGRAM, TEXTS = states()
+@pytest.fixture
+def texts() -> dict[str, str]:
+    return states()[1]
 
 
-def test_scales_are_printed_with_their_rescales() -> None:
-    assert TEXTS["scales"] == (
+def test_scales_are_printed_with_their_rescales(texts: dict[str, str]) -> None:
+    assert texts["scales"] == (
         "x: scale 0.00787402\n"
         "w: scale 0.015748\n"
         "p: scale 0.0314961, rescale 33026 >> 23\n"
@@ -43,8 +50,8 @@ def test_scales_are_printed_with_their_rescales() -> None:
     )
 
 
-def test_views_are_printed_as_rectangles_of_buffers() -> None:
-    assert TEXTS["views"] == (
+def test_views_are_printed_as_rectangles_of_buffers(texts: dict[str, str]) -> None:
+    assert texts["views"] == (
         "x: x[0: 1x4 stride 4]\n"
         "w: w[0: 2x4 stride 4]\n"
         "p: r[0: 1x2 stride 2]\n"
@@ -56,8 +63,8 @@ def test_views_are_printed_as_rectangles_of_buffers() -> None:
     )
 
 
-def test_operations_are_printed_with_their_index() -> None:
-    assert TEXTS["tiles"] == (
+def test_operations_are_printed_with_their_index(texts: dict[str, str]) -> None:
+    assert texts["tiles"] == (
         "0: x[0: 1x4 stride 4] = load x\n"
         "1: w[0: 2x4 stride 4] = load w\n"
         "2: %r.sums[0: 1x2 stride 2] = x[0: 1x4 stride 4] . w[0: 2x4 stride 4]^T\n"
@@ -85,8 +92,8 @@ def test_accumulating_tile_is_printed_as_an_update() -> None:
     assert "2: %p.sums[0: 1x1 stride 1] += x[256: 1x44 stride 300] . " in texts["tiles"]
 
 
-def test_buffers_are_printed_with_words_and_life() -> None:
-    assert TEXTS["buffers"] == (
+def test_buffers_are_printed_with_words_and_life(texts: dict[str, str]) -> None:
+    assert texts["buffers"] == (
         "x: words 0 .. 3, operations 0 .. 6\n"
         "w: words 4 .. 11, operations 1 .. 2\n"
         "%r.sums: words 12 .. 13, operations 2 .. 3\n"
@@ -99,10 +106,11 @@ def test_buffers_are_printed_with_words_and_life() -> None:
 
 
 def test_program_is_printed_as_a_text_that_assembles() -> None:
-    text = TEXTS["emission"]
+    program, texts = states()
+    text = texts["emission"]
     lines = text.splitlines()
-    assert lines[0] == f"; program all: {PROGRAM.cycles} cycles"
+    assert lines[0] == f"; program all: {program.cycles} cycles"
     assert "; weight w 2x4 at 4" in lines
     assert "; v 1x2 stride 4 at 2, whole after 0, kept until 6" in lines
     assert "; %r.sums 1x2 stride 2 at 12, whole after 2, kept until 3" in lines
-    assert assemble(text) == PROGRAM.instructions
+    assert assemble(text) == program.instructions

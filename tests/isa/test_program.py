@@ -326,6 +326,40 @@ def test_scales_that_are_no_positive_numbers_are_refused(value: object, file: Pa
     assert refused(file, damage, "scale".__eq__) == 5
 
 
+@pytest.mark.parametrize("value", [10**309, 10**4000])
+def test_whole_scales_beyond_float_are_refused(value: int, file: Path) -> None:
+    def damage(entry: dict[str, Any], key: str) -> None:
+        entry[key] = value
+
+    assert refused(file, damage, "scale".__eq__) == 5
+
+
+@pytest.mark.parametrize("value", [None, 1, True, [], ["x"], {"a": 1}, "half \ud800"])
+def test_names_that_are_no_text_are_refused(value: object, file: Path) -> None:
+    def damage(entry: dict[str, Any], key: str) -> None:
+        entry[key] = value
+
+    assert refused(file, damage, "name".__eq__) == 1 + 3 + 2
+
+
+def test_a_key_or_a_tensor_that_is_there_twice_is_refused(file: Path) -> None:
+    header, code = parts(file.read_bytes())
+    text = json.dumps(header).encode()
+    for twice in (
+        text[:-1] + b', "name": "other"}',
+        text.replace(b'"rows": 3,', b'"rows": 3,' * 2),
+    ):
+        file.write_bytes(forge(twice, code))
+        with pytest.raises(ProgramError):
+            load_program(file)
+    file.write_bytes(forge({**header, "tensors": [header["tensors"][0]] * 2}, code))
+    with pytest.raises(ProgramError, match="two tensors have one name"):
+        load_program(file)
+    file.write_bytes(forge({**header, "surprise": 1}, code))
+    with pytest.raises(ProgramError, match=r"the keys are .*surprise"):
+        load_program(file)
+
+
 @pytest.mark.parametrize("value", ["", "inputs", None, 1, [], {}])
 def test_unknown_slot_kinds_are_refused(value: object, file: Path) -> None:
     def damage(entry: dict[str, Any], key: str) -> None:

@@ -65,7 +65,8 @@ def test_calibration_gives_the_same_twice() -> None:
 def test_every_program_compiles_from_it(name: str, role: Role, rows: int, cache: int) -> None:
     model = MODELS[name]()
     graph = model_graph(model.config, role, rows, cache)
-    compile_graph(graph, model.ranges, model.config.chip)
+    program = compile_graph(graph, model.ranges, model.config.chip)
+    assert tuple(slot.name for slot in program.slots("output")) == graph.outputs
 
 
 @pytest.mark.parametrize("name", ["text", "sharp"])

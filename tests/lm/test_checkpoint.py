@@ -31,7 +31,7 @@ def _parts(path: Path) -> tuple[dict[str, Any], Tensors]:
     with safe_open(path, framework="numpy") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         header = json.loads(file.metadata()["capra"])
-    del header["digest"]  # tests that change tensors are about something else
+    del header["digest"], header["header_digest"]  # tests of changes are about something else
     return header, tensors
 
 
@@ -156,6 +156,7 @@ def _with(header: dict[str, Any], **changes: Any) -> dict[str, Any]:
         ({"layers": True}, "layers is True, expected a whole number"),
         ({"layers": 1}, "tensor layers.1.w1 is unknown"),
         ({"layers": 3}, "tensor layers.2.w1 is missing"),
+        ({"layers": 20000}, "20000 layers and 16 tensors, expected more tensors than layers"),
         ({"hidden": None}, "hidden is None, expected a whole number"),
         ({"context": 1 << 16}, "context is 65536, expected a whole number"),
         ({"context": 25}, r"tensor positions has shape \(24, 8\), expected \(25, 8\)"),
@@ -251,7 +252,6 @@ def test_wrong_tensor_names_and_shapes_are_refused(saved: Path, tmp_path: Path) 
     ("changes", "message"),
     [
         ({"width": 65528}, "words of external memory, expected at most 16777216"),
-        ({"layers": 20000}, "words of external memory, expected at most 16777216"),
         ({"context": 65535}, "words of the scratchpad, expected at most 1048576"),
     ],
 )
@@ -289,4 +289,27 @@ def test_a_changed_byte_in_a_tensor_is_found(saved: Path, tmp_path: Path, back: 
     with pytest.raises(
         CheckpointError, match=r"is damaged: its tensors have the digest .*, expected "
     ):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("change", [{"name": "other"}, {"vocab": [*CHARACTERS[::-1]]}, {"note": 1}])
+def test_a_changed_header_is_found(saved: Path, tmp_path: Path, change: dict[str, Any]) -> None:
+    with safe_open(saved, framework="numpy") as file:
+        header = json.loads(file.metadata()["capra"])
+    _, tensors = _parts(saved)
+    path = _write(tmp_path / "changed", {**header, **change}, tensors)
+    with pytest.raises(
+        CheckpointError, match=r"is damaged: its header has the digest .*, expected "
+    ):
+        load_checkpoint(path)
+    assert load_checkpoint(_write(tmp_path / "same", header, tensors)).config.name == "sample"
+
+
+@pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0"])
+def test_types_that_numpy_lacks_are_refused(dtype: str, tmp_path: Path) -> None:
+    size = 2 if dtype == "BF16" else 1
+    text = json.dumps({"embed": {"dtype": dtype, "shape": [4], "data_offsets": [0, 4 * size]}})
+    path = tmp_path / "narrow"
+    path.write_bytes(len(text).to_bytes(8, "little") + text.encode() + bytes(4 * size))
+    with pytest.raises(CheckpointError, match="narrow cannot be read"):
         load_checkpoint(path)

@@ -7,6 +7,7 @@ import pytest
 from tests.lm.samples import tiny
 
 from capra.compiler.pipeline import compile_graph
+from capra.isa.chip import Chip
 from capra.lm.reference import greedy_tokens
 from capra.lm.target import model_graph
 from capra.lm.tiny import hadamard, random_weights, structured_weights, successor
@@ -86,4 +87,4 @@ def test_any_block_within_the_context_fits_the_default_chip(shape: tuple[str, in
     model = tiny("random", 1)
     role, rows, cache = shape
     graph = model_graph(model.config, "step" if role == "step" else "verify", rows, cache)
-    compile_graph(graph, model.ranges, model.config.chip)
+    assert compile_graph(graph, model.ranges, model.config.chip).chip == Chip()

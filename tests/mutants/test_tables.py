@@ -12,6 +12,7 @@ from capra.cosim.toolchain import CHECKOUT
 
 def test_every_mutant_applies() -> None:
     check_tables(TABLES, CHECKOUT)
+    assert all(table.mutants for table in TABLES)
 
 
 def test_every_check_is_a_file_of_the_tests() -> None:

@@ -30,6 +30,7 @@ def test_the_table_is_a_plain_run_and_its_speculative_ones_per_model() -> None:
     for run in runs:
         assert set(run) == (PLAIN_KEYS if "decode" in run else CELL_KEYS | {"model"})
         assert run["tokens_equal"] is True
+        assert run.get("proposed") != 0, "a speculative run proposes something"
 
 
 def test_the_grid_is_every_noise_with_every_k() -> None:
@@ -39,6 +40,7 @@ def test_the_grid_is_every_noise_with_every_k() -> None:
     expected = [(noise, k) for noise in (0, 3, 4, 5, 6) for k in (1, 2, 3, 4, 5)]
     assert [(cell["draft_noise"], cell["k"]) for cell in cells] == expected
     assert all(set(cell) == CELL_KEYS and cell["tokens_equal"] for cell in cells)
+    assert all(cell["proposed"] for cell in cells)
 
 
 def test_a_fractional_noise_is_reported_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

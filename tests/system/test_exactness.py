@@ -114,6 +114,7 @@ def test_every_number_of_accepted_guesses(k: int) -> None:
         proposer = _scripted("text", (0,), j)
         run = decode(chip_target("text"), [0], 999, proposer=proposer, num_speculative_tokens=k)
         assert run.tokens == plain.tokens
+        assert len(run.blocks[0].proposed) == k
         assert all(block.accepted == min(j, len(block.proposed)) for block in run.blocks)
 
 

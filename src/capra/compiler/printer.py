@@ -16,7 +16,7 @@ from capra.compiler.passes.buffers import Buffer
 from capra.compiler.passes.views import Place
 from capra.ir.graph import Graph
 from capra.ir.scales import Scales
-from capra.isa.assembler import disassemble
+from capra.isa.assembler import disassemble, printable
 from capra.isa.program import Program
 from capra.numerics import Rescale
 
@@ -70,7 +70,7 @@ def print_program(program: Program) -> str:
         f"whole after {home.ready}, kept until {home.until}"
         for home in program.tensors.values()
     ]
-    return _text(lines) + disassemble(program.instructions)
+    return _text(list(map(printable, lines))) + disassemble(program.instructions)
 
 
 def _operation(op: Op) -> str:

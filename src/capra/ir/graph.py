@@ -22,6 +22,7 @@ A node's `tag` names its range; tensors with one tag share one range, in every g
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -91,7 +92,7 @@ class Graph:
     def __init__(self, name: str = "graph") -> None:
         self.name = _checked_name("graph", name)
         self._nodes: dict[str, Node] = {}
-        self._outputs: list[str] = []
+        self._outputs: dict[str, None] = {}  # in order
         self._uses: dict[str, list[str]] = {}
         self._concat_of: dict[str, str] = {}
 
@@ -220,7 +221,7 @@ class Graph:
         self[name]
         if name in self._outputs:
             raise GraphError(f"{self.name}: {name} is an output already, expected it once")
-        self._outputs.append(name)
+        self._outputs[name] = None
         return name
 
     # Checks and construction
@@ -310,8 +311,9 @@ class Graph:
                     f"{name}: {kind} of the slice {self._describe(node)} would need a copy, "
                     "expected parts that are not slices"
                 )
+        uses = Counter(parts)
         for part in parts:
-            owner = self._concat_of.get(part) or (name if parts.count(part) > 1 else None)
+            owner = self._concat_of.get(part) or (name if uses[part] > 1 else None)
             if owner is not None:
                 raise GraphError(
                     f"{name}: part {self._describe(self[part])} is written into {owner} already; "

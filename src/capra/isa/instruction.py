@@ -55,9 +55,12 @@ class Region:
         """True when at least one word belongs to both."""
         if self.memory != other.memory or self.base >= other.end or other.base >= self.end:
             return False
-        if self.rows == 1 and other.rows == 1:
-            return True
-        return bool(np.isin(self.addresses(), other.addresses()).any())
+        # Of the other's rows, all with one stride: the first that ends behind the start of each row.
+        starts = self.base + self.stride * np.arange(self.rows, dtype=np.int64)
+        behind = starts - other.base - other.cols
+        row = np.clip(behind // max(other.stride, 1) + 1, 0, other.rows - 1)
+        meets = other.base + other.stride * row
+        return bool(((meets < starts + self.cols) & (starts < meets + other.cols)).any())
 
 
 @dataclass(frozen=True, slots=True)

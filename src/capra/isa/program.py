@@ -1,7 +1,8 @@
 """A program: instructions for one chip, its external-memory map, and where each tensor lives."""
 
 import json
-import math
+import re
+import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -21,7 +22,12 @@ from capra.isa.timing import Counters, count
 
 MAGIC: Final = b"GA2PROG1"
 SlotKind = Literal["input", "weight", "output"]
+_HEADER_KEYS: Final = {"name", "chip", "external", "tensors"}
+_LARGEST: Final = sys.float_info.max
+"""JSON has larger whole numbers, with which nothing can be multiplied."""
+
 _SLOT_KINDS: Final = ("input", "weight", "output")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _Record = TypeVar("_Record", "Chip", "Slot", "TensorHome")
 
 
@@ -202,13 +208,19 @@ def load_program(path: Path) -> Program:
     start = len(MAGIC) + 4
     end = start + int.from_bytes(body[len(MAGIC) : start], "little")
     try:
-        header: dict[str, Any] = json.loads(body[start:end])
+        header: dict[str, Any] = json.loads(body[start:end], object_pairs_hook=_object)
+        _check_text("name of a program", header["name"])
+        if header.keys() != _HEADER_KEYS:
+            raise ValueError(f"the keys are {', '.join(header)}")
+        tensors = [_record(TensorHome, entry) for entry in header["tensors"]]
+        if len({home.name for home in tensors}) < len(tensors):
+            raise ValueError("two tensors have one name")
         return Program(
-            name=str(header["name"]),
+            name=header["name"],
             chip=_record(Chip, header["chip"]),
             instructions=tuple(from_bytes(body[end:])),
             external=tuple(_record(Slot, entry) for entry in header["external"]),
-            tensors={entry["name"]: _record(TensorHome, entry) for entry in header["tensors"]},
+            tensors={home.name: home for home in tensors},
         )
     except (CapacityError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ProgramError(f"{path} has a header that is not a program's: {error}") from None
@@ -221,11 +233,26 @@ def _record(kind: type[_Record], entry: dict[str, Any]) -> _Record:
         if f.type is int:
             fits = type(value) is int and value >= (f.name in ("rows", "cols"))
         elif f.type is str:
-            fits = isinstance(value, str)
+            _check_text(f"{f.name} of a {kind.__name__}", value)
+            continue
         elif f.name == "kind":
             fits = value in _SLOT_KINDS
         else:  # a scale
-            fits = value is None or (type(value) in (int, float) and 0 < value < math.inf)
+            fits = value is None or (type(value) in (int, float) and 0 < value <= _LARGEST)
         if not fits:
             raise ValueError(f"{f.name} of a {kind.__name__} is {value!r}")
     return kind(**entry)
+
+
+def _check_text(what: str, value: object) -> None:
+    """Raise ValueError unless it is text in Unicode: half a surrogate pair cannot be printed."""
+    if not isinstance(value, str) or _SURROGATE.search(value):
+        raise ValueError(f"{what} is {value!r}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; ValueError for one that names a key twice."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError(f"an object has a key twice: {', '.join(key for key, _ in pairs)}")
+    return made

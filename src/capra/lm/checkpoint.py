@@ -2,7 +2,8 @@
 
 Tensors are float32: embed, positions, layers.N.wq wk wv wo w1 w2, unembed, and optionally bigram,
 the logits of a draft fitted to the model's own text. The metadata key "capra" holds a JSON object:
-format, name, vocab (one character a token), width, heads, layers, hidden, context, ranges, digest.
+format, name, vocab (one character a token), width, heads, layers, hidden, context, ranges, digest,
+header_digest.
 """
 
 import hashlib
@@ -33,6 +34,8 @@ from capra.lm.model import LanguageModel, ModelConfig
 METADATA_KEY: Final = "capra"
 FORMAT: Final = 1
 BIGRAM: Final = "bigram"
+DIGEST: Final = "digest"
+HEADER_DIGEST: Final = "header_digest"
 
 
 def load_checkpoint(path: Path) -> LanguageModel:
@@ -45,7 +48,7 @@ def load_checkpoint(path: Path) -> LanguageModel:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(
             f"{path} cannot be read ({error}), expected a safetensors checkpoint"
         ) from None
@@ -58,11 +61,14 @@ def load_checkpoint(path: Path) -> LanguageModel:
         if tensor.dtype != np.float32:
             raise CheckpointError(f"{path}: tensor {name} is {tensor.dtype}, expected float32")
     model = model_from(header, tensors)
-    digest = tensor_digest(tensors)
-    if header.get("digest", digest) != digest:
-        raise CheckpointError(
-            f"{path} is damaged: its tensors have the digest {digest}, expected {header['digest']}"
-        )
+    for what, key, digest in (
+        ("tensors have", DIGEST, tensor_digest(tensors)),
+        ("header has", HEADER_DIGEST, header_digest(header)),
+    ):
+        if header.get(key, digest) != digest:
+            raise CheckpointError(
+                f"{path} is damaged: its {what} the digest {digest}, expected {header[key]}"
+            )
     return model
 
 
@@ -81,6 +87,11 @@ def model_from(
         if key not in header:
             raise CheckpointError(f"model {name} has no {key}, expected a whole number")
         sizes[key] = header[key]
+    if type(sizes["layers"]) is int and sizes["layers"] > len(tensors):
+        raise CheckpointError(
+            f"model {name} has {sizes['layers']} layers and {len(tensors)} tensors, expected more "
+            "tensors than layers"
+        )
     config = ModelConfig(
         name=name, vocab_size=len(characters), has_positions="positions" in tensors, **sizes
     )
@@ -100,6 +111,12 @@ def tensor_digest(tensors: Mapping[str, npt.NDArray[Any]]) -> str:
     for name in sorted(tensors):
         state.update(name.encode() + b"\0" + tensors[name].tobytes())
     return state.hexdigest()
+
+
+def header_digest(header: Mapping[str, Any]) -> str:
+    """SHA-256 of the header's JSON with sorted keys, without this digest itself."""
+    rest = {key: value for key, value in header.items() if key != HEADER_DIGEST}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def save_checkpoint(model: LanguageModel, path: Path, notes: Mapping[str, Any]) -> None:
@@ -126,7 +143,8 @@ def save_checkpoint(model: LanguageModel, path: Path, notes: Mapping[str, Any]) 
     tensors = {name: value.astype(np.float32) for name, value in model.weights.items()}
     if model.bigram is not None:
         tensors[BIGRAM] = model.bigram.astype(np.float32)
-    header["digest"] = tensor_digest(tensors)
+    header[DIGEST] = tensor_digest(tensors)
+    header[HEADER_DIGEST] = header_digest(header)
     write_atomically(path, save(tensors, {METADATA_KEY: json.dumps(header)}))
 
 
