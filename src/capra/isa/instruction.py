@@ -55,7 +55,7 @@ class Region:
         """True when at least one word belongs to both."""
         if self.memory != other.memory or self.base >= other.end or other.base >= self.end:
             return False
-        # Of the other's rows, all with one stride: the first that ends behind the start of each row.
+        # Of the other's rows, which have one stride: the first that ends behind each row's start.
         starts = self.base + self.stride * np.arange(self.rows, dtype=np.int64)
         behind = starts - other.base - other.cols
         row = np.clip(behind // max(other.stride, 1) + 1, 0, other.rows - 1)
