@@ -58,10 +58,12 @@ formal: setup
 # Which deliberate faults do the tests notice? A quarter of an hour.
 mutants: setup
 	@$(BIN)/python -m mutants all
+	@$(BIN)/python -m mutants.stubs
 
 # One or two of every table, and whether all of them still apply.
 mutants-ci: setup
 	@$(BIN)/python -m mutants ci
+	@$(BIN)/python -m mutants.stubs --ci
 
 # Files that are made from the instruction table.
 generate: setup

@@ -37,6 +37,6 @@ nasty_words: Final = st.sampled_from(
      "--external-words", "--scratchpad-words", "--max-rows", "--max-context", "--caches",
      "--instructions", "--rtl", "none", "-1", "0", "1", "3", "64", "65536", "1e999", "nan", "inf",
      "9" * 30, "9" * 5000, "0x10", "1_0", "\u0663", "\x00", "\ud800", "\n", "a" * 5000, "/", ".",
-     "/dev/null", "{program}", "{checkpoint}", "-o", "--help", "--version", "decode"]
+     "/dev/null", "{program}", "{checkpoint}", "-o", "--help", "--version", "certified"]
 ) | st.text(max_size=5)  # fmt: skip
 """Options, values and nonsense; pydoc, train and whole tables would take too long."""

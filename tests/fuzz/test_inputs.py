@@ -13,7 +13,9 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -124,11 +126,13 @@ def test_many_slots_take_no_square_of_their_number(tmp_path: Path) -> None:
 # checkpoints
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("fuzz") / "checkpoint"
-    save_checkpoint(text_model(), path, {})
-    return path.read_bytes()
+@cache
+def checkpoint() -> bytes:
+    """A function, as a failing example would print a fixture."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "checkpoint"
+        save_checkpoint(text_model(), path, {})
+        return path.read_bytes()
 
 
 def assert_same_model(path: Path) -> None:
@@ -145,11 +149,11 @@ def assert_same_model(path: Path) -> None:
 @given(data=st.data())
 @fuzz
 def test_a_damaged_checkpoint_is_refused_or_the_same(
-    data: st.DataObject, part: str, checkpoint: bytes, tmp_path: Path
+    data: st.DataObject, part: str, tmp_path: Path
 ) -> None:
-    end = 8 + int.from_bytes(checkpoint[:8], "little") if part == "header" else len(checkpoint)
-    path = tmp_path / "checkpoint"
-    path.write_bytes(data.draw(damaged(checkpoint[:end], edits=1)) + checkpoint[end:])
+    raw, path = checkpoint(), tmp_path / "checkpoint"
+    end = 8 + int.from_bytes(raw[:8], "little") if part == "header" else len(raw)
+    path.write_bytes(data.draw(damaged(raw[:end], edits=1)) + raw[end:])
     with soon(), suppress(CapraError):
         assert_same_model(path)
 
@@ -169,10 +173,11 @@ KEYS = (
 @given(key=st.sampled_from(KEYS), value=VALUES)
 @fuzz
 def test_any_value_in_a_checkpoints_header_is_refused_or_harmless(
-    key: str, value: object, checkpoint: bytes, tmp_path: Path
+    key: str, value: object, tmp_path: Path
 ) -> None:
-    size = int.from_bytes(checkpoint[:8], "little")
-    outer = json.loads(checkpoint[8 : 8 + size])
+    raw = checkpoint()
+    size = int.from_bytes(raw[:8], "little")
+    outer = json.loads(raw[8 : 8 + size])
     header = json.loads(outer["__metadata__"]["capra"])
     for digest in {"digest", "header_digest"} - {key}:
         del header[digest]
@@ -180,7 +185,7 @@ def test_any_value_in_a_checkpoints_header_is_refused_or_harmless(
     outer["__metadata__"]["capra"] = json.dumps(header)
     text = json.dumps(outer).encode()
     path = tmp_path / "checkpoint"
-    path.write_bytes(struct.pack("<Q", len(text)) + text + checkpoint[8 + size :])
+    path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
     with soon():
         try:
             loaded = load_checkpoint(path)
@@ -256,13 +261,12 @@ COMMANDS: list[list[str]] = [
 @fuzz
 def test_any_arguments_end_in_a_result_or_one_sentence(
     data: st.DataObject,
-    checkpoint: bytes,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     save_program(PROGRAM, tmp_path / "program")
-    (tmp_path / "checkpoint").write_bytes(checkpoint)
+    (tmp_path / "checkpoint").write_bytes(checkpoint())
     words = data.draw(st.sampled_from(COMMANDS)) + data.draw(st.lists(nasty_words, max_size=3))
     paths = {name: str(tmp_path / name) for name in ("program", "checkpoint")}
     argv = [paths.get(word.strip("{}"), word) for word in words]
@@ -314,11 +318,9 @@ def test_declared_sizes_take_no_memory(
 
 
 @pytest.mark.parametrize("size", [1 << 40, (1 << 63) - 1, (1 << 64) - 1, 100_000_000])
-def test_the_declared_header_of_a_checkpoint_takes_no_memory(
-    size: int, checkpoint: bytes, tmp_path: Path
-) -> None:
+def test_the_declared_header_of_a_checkpoint_takes_no_memory(size: int, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
-    path.write_bytes(struct.pack("<Q", size) + checkpoint[8:])
+    path.write_bytes(struct.pack("<Q", size) + checkpoint()[8:])
     refused = _refused_in_little_memory("decode", "--model", path)
     assert "expected a safetensors checkpoint" in refused
 

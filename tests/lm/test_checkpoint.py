@@ -313,3 +313,12 @@ def test_types_that_numpy_lacks_are_refused(dtype: str, tmp_path: Path) -> None:
     path.write_bytes(len(text).to_bytes(8, "little") + text.encode() + bytes(4 * size))
     with pytest.raises(CheckpointError, match="narrow cannot be read"):
         load_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", ["embed", "bigram"])
+def test_a_signaling_nan_is_refused_like_any_other(name: str, saved: Path, tmp_path: Path) -> None:
+    header, tensors = _parts(saved)
+    tensors[name] = tensors[name].copy()
+    tensors[name].view(np.uint32)[0, 0] = 0x7FA00000
+    with pytest.raises(CheckpointError, match=f"{name} holds nan, expected finite numbers"):
+        load_checkpoint(_write(tmp_path / "bad", header, tensors))

@@ -96,12 +96,10 @@ def model_from(
         name=name, vocab_size=len(characters), has_positions="positions" in tensors, **sizes
     )
     config = replace(config, chip=chip_for(config))
-    weights = {n: t.astype(np.float64) for n, t in tensors.items() if n != BIGRAM}
-    bigram = tensors.get(BIGRAM)
-    model = LanguageModel(
-        config, weights, characters=characters,
-        bigram=None if bigram is None else bigram.astype(np.float64),
-    )  # fmt: skip
+    with np.errstate(invalid="ignore"):  # a signaling NaN, which the model refuses with its name
+        weights = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
+    bigram = weights.pop(BIGRAM, None)
+    model = LanguageModel(config, weights, characters=characters, bigram=bigram)
     return model.with_ranges(_ranges(name, header.get("ranges")))
 
 
