@@ -233,13 +233,13 @@ def decode(
     if as_json:
         _print_json(record)
     else:
-        from capra.report.tables import certificate_line, comparison_table, verdict
+        from capra.report.tables import comparison_table, run_certificate_line, verdict
 
         print("\n")
         _print_table(comparison_table(record))
         print(f"\n{verdict(record)}")
         if certify:
-            print(certificate_line(record["certificate"]))
+            print(run_certificate_line(record["certificate"]))
         _print_rtl(record)
     _exit_unless_equal([record], mismatch)
 
@@ -310,7 +310,7 @@ def compile_program(
     """Compile a step or a verifier of a model to a program file."""
     from capra.compiler.pipeline import PASSES, compile_graph
     from capra.isa.program import save_program
-    from capra.lm.target import ChipTarget
+    from capra.lm.target import model_graph
 
     language_model = _load_model(model, model_seed, external_words, scratchpad_words)
     config = language_model.config
@@ -328,7 +328,7 @@ def compile_program(
         if name == emit:
             print(text(), end="")
 
-    graph = ChipTarget(language_model).graph("step" if rows == 1 else "verify", rows, cache)
+    graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache)
     program = compile_graph(graph, language_model.ranges, config.chip, observer=observe)
     if emit is None or output is not None:
         path = output or Path(f"{program.name}.ga2")

@@ -1,11 +1,9 @@
 """Every mutant of the tables still has its place, and the generated ones are what they were."""
 
-import shutil
-
-import pytest
 from mutants.__main__ import TABLES, chosen
 from mutants.generated import Block, generated_group
 from mutants.mutant import check_tables
+from tests.rtl.yosys import require_yosys
 
 from capra.cosim.toolchain import CHECKOUT
 
@@ -27,8 +25,7 @@ def test_ci_takes_some_of_every_table() -> None:
 
 
 def test_generated_mutants_are_different_netlists_and_repeatable() -> None:
-    if shutil.which("yosys") is None:
-        pytest.skip("yosys is not installed")
+    require_yosys()
     blocks = (
         Block("divider", 5, ()),
         Block("softmax_unit", 3, (), parameters=("ADDRESS_BITS 13",)),

@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console, RenderableType
 
 from capra.report.tables import (
-    certificate_line,
     certificate_lines,
     comparison_table,
     evaluation_table,
     grid_table,
     rtl_lines,
+    run_certificate_line,
     runs_table,
     tensor_error_table,
     verdict,
@@ -81,18 +81,18 @@ def test_the_certificate_is_a_sentence() -> None:
         "rows": 1074, "uncompared_rows": 0, "equal": True, "first_difference": None,
         "plain": {"digest": "ab12"},
     }  # fmt: skip
-    assert certificate_line(equal) == (
+    assert run_certificate_line(equal) == (
         "certificate: 1,074 rows, every integer of logits, keys and values equal; digest ab12."
     )
-    more = certificate_line(equal | {"uncompared_rows": 2})
+    more = run_certificate_line(equal | {"uncompared_rows": 2})
     assert "equal; 2 more of the speculative run not compared; digest" in more
     found = {"position": 7, "part": "l0.k", "element": 3, "plain": -4, "speculative": 5}
-    line = certificate_line(equal | {"equal": False, "first_difference": found})
+    line = run_certificate_line(equal | {"equal": False, "first_difference": found})
     assert line == (
         "certificate: NOT EQUAL at position 7 of 1,074: l0.k[3] is 5 in the speculative run, "
         "expected -4."
     )
-    missing = certificate_line(equal | {"first_difference": found | {"speculative": None}})
+    missing = run_certificate_line(equal | {"first_difference": found | {"speculative": None}})
     assert "l0.k[3] is missing in the speculative run" in missing
 
 

@@ -20,39 +20,31 @@ COVERAGE: Final = os.environ.get("CAPRA_COVERAGE")
 _FILES: Final = count()
 
 
-@pytest.fixture(params=list(Simulator))
-def simulator(request: pytest.FixtureRequest) -> Simulator:
-    """Each simulator; a missing one skips the test at home and fails it in CI."""
-    which = Simulator(request.param)
+def _available(simulator: Simulator) -> Simulator:
+    """The simulator; a missing one skips the test at home and fails it in CI."""
     try:
-        require(which)
+        require(simulator)
     except CosimError as error:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(error))
-    return which
+    return simulator
+
+
+@pytest.fixture(params=list(Simulator))
+def simulator(request: pytest.FixtureRequest) -> Simulator:
+    """Each simulator in turn."""
+    return _available(Simulator(request.param))
 
 
 @pytest.fixture
 def verilator() -> Simulator:
-    try:
-        require(Simulator.VERILATOR)
-    except CosimError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(error))
-    return Simulator.VERILATOR
+    return _available(Simulator.VERILATOR)
 
 
 @pytest.fixture
 def icarus() -> Simulator:
-    try:
-        require(Simulator.ICARUS)
-    except CosimError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(error))
-    return Simulator.ICARUS
+    return _available(Simulator.ICARUS)
 
 
 def bench(

@@ -1,28 +1,18 @@
 """The proofs of rtl/formal hold, and each of them fails when its module is broken."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.rtl.yosys import run_script
 
 from capra.cosim.toolchain import RTL
 
 SCRIPT = RTL / "formal/prove.py"
 
 
-def prove(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A run of the script; without Yosys, skipped at home and failed in CI."""
-    if shutil.which("yosys") is None and not os.environ.get("CI"):
-        pytest.skip("yosys is not installed")
-    command = [sys.executable, str(SCRIPT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-
-
 def test_every_proof_holds() -> None:
-    done = prove()
+    done = run_script(SCRIPT)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(": proven in " in line for line in lines)
@@ -51,6 +41,6 @@ def test_a_broken_module_is_not_proven(module: str, right: str, wrong: str, tmp_
     text = (RTL / f"{module}.sv").read_text()
     assert text.count(right) == 1
     (tmp_path / f"{module}.sv").write_text(text.replace(right, wrong))
-    done = prove("--rtl", str(tmp_path), module)
+    done = run_script(SCRIPT, "--rtl", str(tmp_path), module)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "NOT PROVEN" in done.stdout

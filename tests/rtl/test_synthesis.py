@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rtl.yosys import run_script
 
 from capra.cosim.compare import difference, expected
 from capra.cosim.jobs import Job
@@ -24,16 +25,8 @@ PAGE = CHECKOUT / "docs/reference/synthesis.md"
 FULL = bool(os.environ.get("CAPRA_FULL"))
 
 
-def synthesis(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A run of the script; without Yosys, skipped at home and failed in CI."""
-    if shutil.which("yosys") is None and not os.environ.get("CI"):
-        pytest.skip("yosys is not installed")
-    command = [sys.executable, str(SCRIPT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-
-
 def netlist() -> Path:
-    done = synthesis("--netlist")
+    done = run_script(SCRIPT, "--netlist")
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.strip())
 
@@ -76,7 +69,7 @@ def test_the_page_is_of_these_sources() -> None:
 
 
 def test_no_latch_and_every_memory_in_gates_as_on_the_page() -> None:
-    done = synthesis()
+    done = run_script(SCRIPT)
     assert done.returncode == 0, done.stderr
     version = subprocess.run(["yosys", "-V"], capture_output=True, text=True, check=True).stdout  # noqa: S607
     if " ".join(version.split()[:2]) in PAGE.read_text():  # others may count other gates
@@ -101,7 +94,7 @@ def test_a_fault_is_found(tmp_path: Path, file: str, right: str, wrong: str, mes
     text = (rtl / file).read_text()
     assert right in text
     (rtl / file).write_text(text.replace(right, wrong))
-    done = synthesis("--quick", "--rtl", str(rtl))
+    done = run_script(SCRIPT, "--quick", "--rtl", str(rtl))
     assert done.returncode == 1
     assert message in done.stderr
 

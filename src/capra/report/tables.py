@@ -61,7 +61,7 @@ def verdict(record: Record) -> str:
     )
 
 
-def certificate_line(certificate: Record) -> str:
+def run_certificate_line(certificate: Record) -> str:
     """One sentence: were all integers of the compared rows equal, and their digest."""
     rows, extra = certificate["rows"], certificate["uncompared_rows"]
     found = certificate["first_difference"]
