@@ -10,11 +10,9 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from capra.compiler.passes.scales import assign_scales
 from capra.errors import InputError
 from capra.ir.quantization import TensorError, tensor_errors
 from capra.lm.corpus import load_corpus
-from capra.lm.graphs import verifier_graph
 from capra.lm.model import LanguageModel
 from capra.lm.reference import FloatStepper, block_logits
 from capra.lm.target import ChipTarget, InterpretedTarget
@@ -93,8 +91,7 @@ def evaluate(
         agreeing += int((exact.argmax(axis=1) == forward.choices).sum())
         on_window(number + 1, len(chosen))
     few = _spread(chosen, ERROR_WINDOWS)
-    graph = verifier_graph(model.config, length, 0)
-    scales = assign_scales(graph, model.ranges)
+    graph = target.graph("verify", length, 0)
     prompt = min(PROMPT_CHARACTERS, length)
     text = min(TEXT_CHARACTERS, length - prompt + 1)
     characters = len(chosen) * (length - 1)
@@ -109,7 +106,7 @@ def evaluate(
             common_prefix(model, window[:prompt], text) for window in _spread(chosen, TEXTS)
         ),
         error_windows=len(few),
-        tensor_errors=tensor_errors(graph, scales, map(model.leaves, few)),
+        tensor_errors=tensor_errors(graph, target.scales(graph), map(model.leaves, few)),
         skipped=len(held_out) - len(tokens),
     )
 
