@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.compiler.agreement import LARGE, check_agreement
 from tests.compiler.execution import run_and_read_back
+from tests.compiler.full_programs import CORES, full_program
 from tests.compiler.random_graphs import leaf_samples
 
 from capra.compiler.pipeline import compile_graph
@@ -86,3 +87,16 @@ def test_sums_of_4096_extreme_products(sign: int) -> None:
 def test_no_product_of_a_graph_can_wrap() -> None:
     """The longest inner side there can be, of the largest int8 values: 31 bits and a sign do."""
     assert MAX_DIMENSION * 127**2 < 2**30
+
+
+@pytest.mark.parametrize("name", CORES)
+def test_programs_that_use_the_last_word_of_every_memory(name: str) -> None:
+    chip = Chip(external_words=1100, scratchpad_words=1024, program_entries=64)
+    program, leaves, expected = full_program(name, chip)
+    assert max(home.region.end for home in program.tensors.values()) == chip.scratchpad_words
+    assert max(slot.end for slot in program.external) == chip.external_words
+    assert len(program.instructions) == chip.program_entries
+    found = run_and_read_back(program, leaves)
+    for tensor, value in (found.tensors | found.outputs).items():
+        if not tensor.startswith("%"):
+            np.testing.assert_array_equal(value, expected[tensor], tensor)
