@@ -38,10 +38,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     seeds: defaultdict[str, set[int]] = defaultdict(set)
     for outcome in ("passed", "failed"):
         for report in terminalreporter.getreports(outcome):
-            for kind, (seed, count) in report.user_properties if report.when == "call" else ():
-                cases[kind] += count
-                seeds[kind].add(seed)
-                failed[kind] += outcome == "failed"
+            counted = report.user_properties if report.when == "call" else []
+            for kind, value in counted:
+                if isinstance(value, list):  # other plugins leave strings
+                    seeds[kind].add(value[0])
+                    cases[kind] += value[1]
+                    failed[kind] += outcome == "failed"
     for kind, count in cases.items():
         first, last = min(seeds[kind]), max(seeds[kind])
         terminalreporter.write_line(
