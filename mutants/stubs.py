@@ -107,7 +107,6 @@ _WHOLE_COMPILER: Final = (
     "tests/compiler/test_pipeline.py",
     "tests/compiler/test_printer.py",
     "tests/compiler/test_random_graphs.py::test_program_interpreter_and_float_agree[graph0-]",
-    "tests/certify/test_instructions.py::test_a_compiled_program_is_its_graph[True-0]",
     "tests/golden/test_recorded_programs.py",
     "tests/test_tiny.py",
 )

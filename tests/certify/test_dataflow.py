@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.certify.meaning import Meaning
+from tests.certify.symbolic import expanded
 from tests.compiler.random_graphs import random_graph
 
 from capra.certify.dataflow import Dataflow, Rows
@@ -13,15 +14,6 @@ from capra.ir.interpreter import evaluate_int
 from capra.ir.ranges import Ranges, record_ranges
 from capra.ir.scales import Scales
 from capra.numerics import INT8_MAX, Int64Array
-
-
-def expanded(graph: Graph, scales: Scales) -> tuple[Dataflow, dict[str, Rows]]:
-    dataflow = Dataflow(Terms())
-
-    def leaf(node: Node, scale: float) -> Rows:
-        return dataflow.leaf(node.name, 0, node.rows, node.cols, scale)
-
-    return dataflow, dataflow.expand(graph, scales, leaf)
 
 
 @pytest.mark.parametrize("graph_seed", range(40))

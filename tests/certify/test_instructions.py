@@ -6,11 +6,10 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from tests.certify.test_dataflow import expanded
+from tests.certify.symbolic import check
 from tests.compiler.random_graphs import random_graph
 
 from capra.certify.explain import Difference
-from capra.certify.instructions import check_instructions
 from capra.compiler.overlap import check_buffers
 from capra.compiler.passes.buffers import allocate_buffers
 from capra.compiler.passes.emit import emit_program
@@ -26,24 +25,6 @@ from capra.isa.instruction import Instruction
 from capra.isa.program import Program
 from capra.numerics import INT8_MAX
 from capra.sim.machine import Machine
-
-
-def check(graph: Graph, ranges: Ranges, program: Program) -> Difference | None:
-    dataflow, values = expanded(graph, assign_scales(graph, ranges))
-    inputs = {
-        slot.name: dataflow.leaf(slot.name, 0, slot.rows, slot.cols, slot.scale)
-        for slot in program.slots("input", "weight")
-    }
-    return check_instructions(program, dataflow, inputs, values, graph.outputs)
-
-
-@pytest.mark.parametrize("graph_seed", range(40))
-@pytest.mark.parametrize("reuse", [True, False])
-def test_a_compiled_program_is_its_graph(graph_seed: int, reuse: bool) -> None:
-    random = random_graph(graph_seed)
-    ranges = record_ranges(random.graph, random.leaves)
-    program = compile_graph(random.graph, ranges, Chip(scratchpad_words=1 << 15), reuse=reuse)
-    assert check(random.graph, ranges, program) is None
 
 
 def outputs(program: Program, seed: int) -> list[int]:

@@ -7,6 +7,7 @@ factor of every product, which keeps the numbers of a deep graph near 1.
 """
 
 import random
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,6 +32,18 @@ class RandomGraph:
     values: dict[str, FloatArray]
 
 
+def leaf_values(name: str, rows: int, cols: int, seed: int) -> FloatArray:
+    """Normally distributed values of one leaf by sample, whatever other leaves a graph has."""
+    noise = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    return noise.normal(size=(SAMPLES, rows, cols))
+
+
+def leaf_samples(graph: Graph, seed: int) -> tuple[dict[str, FloatArray], ...]:
+    """Values of every leaf of a graph, by sample."""
+    values = {n.name: leaf_values(n.name, *n.shape, seed) for n in graph if n.kind in LEAVES}
+    return tuple({name: value[s] for name, value in values.items()} for s in range(SAMPLES))
+
+
 def random_graph(seed: int) -> RandomGraph:
     """The graph of a seed: 6 to 14 operations, 1 to 5 outputs."""
     return _Builder(seed).build()
@@ -40,7 +53,6 @@ class _Builder:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._draw = random.Random(seed)
-        self._noise = np.random.default_rng(seed)
         self._graph = Graph(f"random_{seed}")
         self._values: dict[str, FloatArray] = {}
         self._pool: list[str] = []
@@ -59,13 +71,8 @@ class _Builder:
         names = [name for name in self._graph.nodes if name != last]
         for name in [last, *self._draw.sample(names, k=min(len(names), self._draw.randint(0, 4)))]:
             self._graph.output(name)
-        leaves = [node.name for node in self._graph if node.kind in LEAVES]
-        return RandomGraph(
-            self._seed,
-            self._graph,
-            tuple({name: self._values[name][s] for name in leaves} for s in range(SAMPLES)),
-            self._values,
-        )
+        leaves = leaf_samples(self._graph, self._seed)
+        return RandomGraph(self._seed, self._graph, leaves, self._values)
 
     # Names and operands
 
@@ -84,7 +91,7 @@ class _Builder:
         choices = ((self._graph.input, "input"), (self._graph.weight, "weight"))
         make, kind = self._draw.choice(choices)
         name = make(self._name(kind), rows, cols)
-        return self._keep(name, self._noise.normal(size=(SAMPLES, rows, cols)))
+        return self._keep(name, leaf_values(name, rows, cols, self._seed))
 
     def _any_leaf(self) -> str:
         return self._leaf(self._side(), self._side())

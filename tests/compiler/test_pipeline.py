@@ -1,61 +1,16 @@
 """The pipeline: compiled graphs compute what the interpreter says, and refuse what does not fit."""
 
 from collections.abc import Callable
-from itertools import product
 
-import numpy as np
 import pytest
-from tests.compiler.execution import run_and_read_back
+from tests.compiler.agreement import check_agreement
+from tests.compiler.random_graphs import leaf_samples
 
-from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import PASSES, compile_graph
 from capra.errors import CapacityError, GraphError, RangeError
 from capra.ir.graph import Graph
-from capra.ir.interpreter import evaluate_int
-from capra.ir.ranges import Ranges, record_ranges
+from capra.ir.ranges import Ranges
 from capra.isa.chip import Chip
-from capra.numerics import quantize
-
-SIZES = (1, 3, 4, 5, 7, 8, 9)
-
-
-def agrees(graph: Graph, chip: Chip | None = None, seed: int = 0) -> None:
-    """Assert program = interpreter, on normally distributed leaves, on every tensor."""
-    rng = np.random.default_rng(seed)
-    sample = {n.name: rng.normal(size=n.shape) for n in graph if n.kind in ("input", "weight")}
-    ranges = record_ranges(graph, [sample])
-    scales = assign_scales(graph, ranges)
-    leaves = {name: quantize(value, scales.scale[name]) for name, value in sample.items()}
-    expected = evaluate_int(graph, scales, leaves)
-    found = run_and_read_back(compile_graph(graph, ranges, chip or Chip()), leaves)
-    for name, value in (found.tensors | found.outputs).items():
-        if not name.startswith("%"):
-            np.testing.assert_array_equal(value, expected[name], name)
-    assert set(found.outputs) == set(graph.outputs)
-
-
-@pytest.mark.parametrize("transpose_b", [False, True])
-@pytest.mark.parametrize("inner", SIZES)
-def test_products_of_all_sizes_around_the_tile(inner: int, transpose_b: bool) -> None:
-    for rows, cols in product(SIZES, SIZES):
-        graph = Graph(f"g{rows}x{inner}x{cols}")
-        graph.input("a", rows, inner)
-        graph.input("b", *((cols, inner) if transpose_b else (inner, cols)))
-        graph.matmul("p", "a", "b", transpose_b=transpose_b)
-        graph.output("p")
-        agrees(graph)
-
-
-@pytest.mark.parametrize("transpose_b", [False, True])
-@pytest.mark.parametrize("inner", [255, 256, 257, 600])
-def test_products_around_the_operand_depth(inner: int, transpose_b: bool) -> None:
-    graph = Graph("deep")
-    graph.input("a", 5, inner)
-    graph.input("b", *((5, inner) if transpose_b else (inner, 5)))
-    graph.matmul("p", "a", "b", transpose_b=transpose_b)
-    graph.relu("r", "p")
-    graph.output("r")
-    agrees(graph)
 
 
 def test_view_is_intact_while_another_view_of_its_source_was_read_last() -> None:
@@ -70,7 +25,7 @@ def test_view_is_intact_while_another_view_of_its_source_was_read_last() -> None
     graph.add("end", "v", "v")
     for name in ("last_of_x", "s", "end"):
         graph.output(name)
-    agrees(graph)
+    check_agreement(graph, leaf_samples(graph, 0))
     ranges = Ranges(dict.fromkeys(graph.nodes, 1.0))
     homes = compile_graph(graph, ranges, Chip()).tensors
     assert homes["x"].until == homes["v"].until > homes["big"].until
@@ -95,7 +50,7 @@ def test_attention_with_heads_side_by_side_and_a_cache() -> None:
     graph.output("both")
     graph.output("r")
     for seed in range(5):
-        agrees(graph, seed=seed)
+        check_agreement(graph, leaf_samples(graph, seed))
 
 
 def small_graph() -> Graph:

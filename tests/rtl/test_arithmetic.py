@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from capra.cosim.compare import expected
 from capra.cosim.jobs import Job
 from capra.cosim.replay import Replay
 from capra.cosim.toolchain import Simulator
@@ -133,6 +134,21 @@ def test_argmax_ties_at_every_position(simulator: Simulator, check: Check) -> No
     check(simulator, [job("ties", code, words)])
 
 
+def test_argmax_of_every_pair_of_extreme_words(simulator: Simulator, check: Check) -> None:
+    """Differences of these leave 32 bits, so that a comparison by subtraction goes wrong."""
+    extremes = (INT32_MIN, INT32_MIN + 1, -(1 << 30), -1, 0, 1, 1 << 30, INT32_MAX - 1, INT32_MAX)
+    rows = [*product(extremes, repeat=2), *product((INT32_MIN, -1, INT32_MAX), repeat=4)]
+    words: list[int] = []
+    code: list[Instruction] = []
+    for row in rows:
+        code.append(instruction("AMAX", d=4000 + len(code), s=len(words), n=len(row)))
+        words += row
+    pairs = job("extreme words", code, words)
+    check(simulator, [pairs])
+    found = expected(pairs).scratchpad[4000 : 4000 + len(rows)]
+    assert found.tolist() == [row.index(max(row)) for row in rows]
+
+
 @pytest.mark.parametrize("transposed", [0, 1])
 @pytest.mark.parametrize("accumulate", [0, 1])
 def test_every_tile_shape(
@@ -169,19 +185,22 @@ def test_strides_of_tiles(simulator: Simulator, check: Check, transposed: int) -
     check(simulator, [job(f"strides {i}", [inst]) for i, inst in enumerate(code)])
 
 
-def test_sums_of_extreme_products(simulator: Simulator, check: Check) -> None:
-    """-128 squared for the deepest K, and sums that wrap at 32 bits."""
-    words = np.full(4096, 0x80)
+def test_sums_of_4096_extreme_products(simulator: Simulator, check: Check) -> None:
+    """-127 and -128 times -128 .. 127 in 16 instructions, the deepest there are, and the wrap."""
+    left, right = (-128, -127, 127, 1), (-128, -127, 127, 126)
     fields = {"a": 0, "b": 2048, "m": 4, "n": 4, "k": 256, "sd": 4, "sa": 256, "sb": 256, "t": 1}
-    code = [
-        instruction("MM", d=5000, acc=0, **fields),
-        instruction("MM", d=5000, acc=1, **fields),
-        instruction("MM", d=5100, acc=1, **fields),
-    ]
-    wrap = job("extreme products", code, words)
-    assert wrap.scratchpad is not None
-    wrap.scratchpad[5100:5116] = INT32_MAX
-    check(simulator, [wrap])
+    code = [instruction("MM", d=5000, acc=int(part > 0), **fields) for part in range(16)]
+    code.append(instruction("MM", d=5100, acc=1, **fields))
+    words = np.zeros(4096, np.int32)
+    words[:1024], words[2048:3072] = np.repeat(left, 256), np.repeat(right, 256)
+    deep = job("extreme products", code, words)
+    assert deep.scratchpad is not None
+    deep.scratchpad[5100:5116] = INT32_MAX
+    check(simulator, [deep])
+    sums = expected(deep).scratchpad
+    assert sums[5000:5016].tolist() == [4096 * a * b for a, b in product(left, right)]
+    wrapped = [INT32_MAX + 256 * a * b for a, b in product(left, right)]
+    assert sums[5100:5116].tolist() == [w - 2**32 if w > INT32_MAX else w for w in wrapped]
 
 
 def test_a_program_of_nothing_but_halt(simulator: Simulator, check: Check) -> None:
@@ -196,6 +215,32 @@ def test_dma_at_both_ends_of_both_memories(simulator: Simulator, check: Check) -
     code += [instruction("LD", d=0, s=0, n=8192), instruction("ST", d=0, s=0, n=8192)]
     code += [instruction("LD", d=1, s=0, n=2), instruction("ST", d=0, s=1, n=2)]
     check(simulator, [job("ends", code)])
+
+
+def test_every_unit_at_the_last_words_of_the_scratchpad(simulator: Simulator, check: Check) -> None:
+    """Each reads up to the last word, and writes up to it."""
+    end = CHIP.scratchpad_words
+    tile = {"m": 4, "n": 3, "k": 5, "sd": 4, "sa": 6, "sb": 7, "t": 1}
+    rescale = {"r": 3, "c": 4, "mul": 50000, "sh": 30, "relu": 0}
+    scores = {"n": 9, "mul": 40000, "sh": 15}
+    code = [
+        instruction("MM", d=0, a=end - 23, b=100, acc=0, **tile),
+        instruction("MM", d=0, a=100, b=end - 19, acc=0, **tile),
+        instruction("MM", d=end - 15, a=100, b=200, acc=1, **tile),
+        instruction("RQ", d=0, s=end - 14, sd=4, ss=5, **rescale),
+        instruction("RQ", d=end - 14, s=100, sd=5, ss=4, **rescale),
+        instruction("VADD", d=0, a=end - 9, b=100, n=9),
+        instruction("VADD", d=0, a=100, b=end - 9, n=9),
+        instruction("VADD", d=end - 9, a=100, b=200, n=9),
+        instruction("SM", d=0, s=end - 9, **scores),
+        instruction("SM", d=end - 9, s=100, **scores),
+        instruction("AMAX", d=0, s=end - 9, n=9),
+        instruction("AMAX", d=end - 1, s=100, n=9),
+    ]
+    for inst in code:
+        ends = [region.end for region in (*inst.reads(), *inst.writes())]
+        assert max(ends) == end, inst
+    check(simulator, [job(f"last {i}", [inst]) for i, inst in enumerate(code)])
 
 
 def test_the_longest_rows_and_the_deepest_product(verilator: Simulator, check: Check) -> None:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.rtl.declarations import declared_widths
 
 from capra.cosim.toolchain import BENCH, RTL
 
@@ -55,11 +56,7 @@ def odd_comparisons(text: str) -> list[str]:
     reported too.
     """
     text = re.sub(r"//.*", "", text)
-    widths = {
-        name: int(high) + 1
-        for high, names in re.findall(r"logic\s*\[(\d+):0\]\s*([\w\s,]+)", text)
-        for name in re.findall(r"\w+", names)
-    }
+    widths = declared_widths(text)
     found = re.findall(r"(?<!\$)\bsigned\b[^;]*", text)
     assignment = r"(^|;|\)|\bbegin\b|\belse\b)\s*(?!begin|else)\w+(?:\[[^]]*\])*\s*<="
     text = re.sub(assignment, r"\1", text, flags=re.MULTILINE)

@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tests.compiler.full_programs import CORES, full_program
 
 from capra.cosim import jobs as cosim_jobs
 from capra.cosim.compare import difference, expected
@@ -30,7 +31,7 @@ Check = Callable[..., Replay]
 
 SEED = int(os.environ.get("CAPRA_SEED", "0"))
 RANDOM_PROGRAMS = int(os.environ.get("CAPRA_RANDOM_PROGRAMS", "100"))
-SMALL = Chip(external_words=1000, scratchpad_words=1024, operand_depth=300, program_entries=64)
+SMALL = Chip(external_words=1500, scratchpad_words=1024, operand_depth=300, program_entries=64)
 
 
 @cache
@@ -75,6 +76,21 @@ def test_words_behind_an_image_are_cleared(simulator: Simulator, check: Check) -
     for memory in words:
         memory[3:] = 0
     check(simulator, [full, replace(full, external=words[0], scratchpad=words[1]), full])
+
+
+def full_job(name: str) -> Job:
+    """A compiled program that leaves nothing of the chip's memories, on words of every kind."""
+    program, leaves, _ = full_program(name, SMALL)
+    memories = random_job(SEED, SMALL)
+    for slot in program.slots("input", "weight"):
+        slot.region.of(memories.external)[...] = leaves[slot.name]
+    return replace(memories, program=program)
+
+
+def test_programs_that_use_the_last_word_of_every_memory(
+    simulator: Simulator, check: Check
+) -> None:
+    check(simulator, [full_job(name) for name in CORES])
 
 
 def test_programs_of_the_tiny_models(simulator: Simulator, check: Check) -> None:

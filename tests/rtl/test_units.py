@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.half_ways import half_way_cases
 
 from capra.cosim.toolchain import RTL, Simulator, chip_sources, compiled
 from capra.numerics import (
@@ -57,32 +58,6 @@ def compare(vectors: Sequence[Vector], found: Sequence[str], expected: Sequence[
     assert not wrong, f"{len(wrong)} wrong, first (vector, found, expected): {wrong[0]}"
 
 
-def half_way_cases() -> list[Vector]:
-    """Every x * multiplier = (y + 1/2) * 2^shift that 32 bits allow, and both of its neighbours.
-
-    All shifts, all y in -128 .. 127 and thus past both ends of int8, and for each the smallest
-    and the largest power of two as multiplier, and three times one.
-    """
-    cases = []
-    for shift in range(1, MAX_SHIFT + 1):
-        for y in range(-INT8_MAX - 2, INT8_MAX + 2):
-            product_ = (2 * y + 1) << (shift - 1)
-            factors = [
-                mul
-                for mul in (*(1 << e for e in range(16)), *(3 << e for e in range(15)))
-                if product_ % mul == 0 and INT32_MIN <= product_ // mul <= INT32_MAX
-            ]
-            for mul in {factors[0], factors[-1]} if factors else ():
-                center = product_ // mul
-                relu = (y + shift) & 1
-                cases += [
-                    (x, mul, shift, relu)
-                    for x in (center - 1, center, center + 1)
-                    if INT32_MIN <= x <= INT32_MAX
-                ]
-    return cases
-
-
 def lone_bit_cases() -> list[Vector]:
     """Results 2^e + r and -2^e - 1 - r with r < 127, where one bit alone tells that they saturate.
 
@@ -104,20 +79,6 @@ def test_the_lone_bit_cases_are_all_there() -> None:
     above = {r.bit_length() - 1 for r in results if r > 0 and (r ^ 1 << r.bit_length() - 1) < 128}
     below = {(~r).bit_length() - 1 for r in results if r < 0 and (~r & ~127).bit_count() == 1}
     assert above == below == set(range(7, 46))
-
-
-def test_the_half_way_cases_are_all_there() -> None:
-    cases = half_way_cases()
-    halves = {
-        (shift, (2 * x * mul) >> shift)
-        for x, mul, shift, _ in cases
-        if (x * mul) % (1 << shift) == 1 << (shift - 1)
-    }
-    odd = range(-2 * INT8_MAX - 1, 2 * INT8_MAX + 2, 2)
-    for shift in range(1, MAX_SHIFT - 7):  # beyond, 48 bits of product do not reach all of int8
-        assert {(shift, half) for half in odd} <= halves, shift
-    for shift in range(1, MAX_SHIFT + 1):
-        assert (shift, -1) in halves
 
 
 def test_requantizer(simulator: Simulator, tmp_path: Path) -> None:

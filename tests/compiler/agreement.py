@@ -1,0 +1,112 @@
+"""One graph, evaluated every way there is: what must agree, and how nearly."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from tests.certify.symbolic import check
+from tests.compiler.execution import run_and_read_back
+
+from capra.compiler.passes.scales import assign_scales
+from capra.compiler.pipeline import compile_graph
+from capra.ir.graph import CONCATS, LEAVES, SLICES, Graph, Kind
+from capra.ir.interpreter import evaluate_int
+from capra.ir.ranges import record_ranges
+from capra.ir.reference import evaluate_float
+from capra.ir.scales import Scales
+from capra.isa.chip import Chip
+from capra.numerics import FloatArray, Int64Array, quantize
+
+Leaves = Mapping[str, FloatArray]
+
+LARGE: Final = Chip(external_words=1 << 15, scratchpad_words=1 << 15)
+"""A chip that holds every tensor of a test at once, and so needs no reuse of buffers."""
+
+MAX_ERROR: Final = 0.40
+"""Of a tensor against float, as a part of its norm."""
+
+SMALL_VALUES: Final = 0.1
+"""A tensor whose root mean square is below this part of its range is not compared with float:
+one integer step is then a large part of it."""
+
+NEAR_TIE: Final = 0.25
+"""Maxima closer than this part of the range may be told apart either way."""
+
+
+def check_agreement(graph: Graph, samples: Sequence[Leaves], chip: Chip | None = None) -> None:
+    """Assert program = interpreter on every tensor, with and without reuse; float is near.
+
+    The ranges are of all samples; programs run the first. The programs are also executed on terms,
+    which finds what these leaves happen to hide.
+    """
+    ranges = record_ranges(graph, samples)
+    scales = assign_scales(graph, ranges)
+    leaves = {name: quantize(v, scales.scale[name]) for name, v in samples[0].items()}
+    expected = evaluate_int(graph, scales, leaves)
+    for size, reuse in ((chip or Chip(), True), (LARGE, False)):
+        program = compile_graph(graph, ranges, size, reuse=reuse)
+        found = run_and_read_back(program, leaves)
+        named = {name for name in found.tensors if not name.startswith("%")}
+        assert named == tensors_in_memory(graph)
+        assert list(found.outputs) == list(graph.outputs)
+        for name in named:
+            np.testing.assert_array_equal(found.tensors[name], expected[name], name)
+        for name in graph.outputs:
+            np.testing.assert_array_equal(found.outputs[name], expected[name], name)
+        assert check(graph, ranges, program) is None
+    check_errors(graph, samples[0], scales, expected)
+
+
+def tensors_in_memory(graph: Graph) -> set[str]:
+    """What a program must hold: everything computed, and what is read, through views or not."""
+    held: set[str] = set()
+
+    def hold(name: str) -> None:
+        held.add(name)
+        if graph[name].kind in SLICES | CONCATS:
+            for source in graph[name].inputs:
+                hold(source)
+
+    for node in graph:
+        computed = node.kind not in LEAVES | SLICES | CONCATS
+        if computed and graph.is_materialized(node.name):
+            held.add(node.name)
+        if computed:
+            for operand in node.inputs:
+                if graph.is_materialized(operand):
+                    hold(operand)
+    for name in graph.outputs:
+        hold(name)
+    for node in graph:  # a view that nobody reads is there all the same if its sources are
+        if node.kind in SLICES | CONCATS and held.issuperset(node.inputs):
+            held.add(node.name)
+    return held
+
+
+def is_comparable(graph: Graph, name: str, scales: Scales, reals: Leaves) -> bool:
+    """False where int8 cannot be near float; most outputs are compared, and a test counts them.
+
+    That is a small tensor, and a sum with an addend which is outside the range of the sum: it
+    saturates when it is requantized, before the other addend could bring it back.
+    """
+    node, limit = graph[name], 127 * scales.scale[name]
+    if node.kind is Kind.ADD and any(np.abs(reals[a]).max() > limit for a in node.inputs):
+        return False
+    return float(np.sqrt(np.mean(reals[name] ** 2))) >= SMALL_VALUES * limit
+
+
+def check_errors(
+    graph: Graph, leaves: Leaves, scales: Scales, integers: Mapping[str, Int64Array]
+) -> None:
+    """Every output is near its float value, every argmax is the float one but for near ties."""
+    reals = evaluate_float(graph, leaves)
+    for name in graph.outputs:
+        node, real = graph[name], reals[name]
+        if node.is_index:
+            source = reals[node.inputs[0]]
+            margin = NEAR_TIE * 127 * scales.scale[node.inputs[0]]
+            chosen = np.take_along_axis(source, integers[name], axis=1)
+            assert (source.max(axis=1, keepdims=True) - chosen <= margin).all(), name
+        elif is_comparable(graph, name, scales, reals):
+            error = np.linalg.norm(integers[name] * scales.scale[name] - real)
+            assert error <= MAX_ERROR * np.linalg.norm(real), name
