@@ -589,7 +589,7 @@ def test_what_stops_a_command_from_outside(
         raise error
 
     null = os.open(os.devnull, os.O_WRONLY)
-    monkeypatch.setattr("capra.cli.app", stop)
+    monkeypatch.setattr("capra.cli.app.app", stop)
     monkeypatch.setattr("sys.stdout.fileno", lambda: null, raising=False)
     assert cli() == Result(code, "", "")
     os.close(null)

@@ -1,0 +1,11 @@
+"""The command line: one function a command.
+
+Results go to stdout, talk and progress to stderr. What Capra refuses is one sentence and exit code
+2. Heavy imports happen inside the commands, so that --help is quick.
+"""
+
+# Importing a module registers its commands, in the order in which --help lists them.
+from capra.cli import decode, experiments, programs, certify, models  # noqa: I001
+from capra.cli.app import main
+
+__all__ = ["certify", "decode", "experiments", "main", "models", "programs"]

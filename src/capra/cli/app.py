@@ -1,0 +1,62 @@
+"""The application that commands register with, and its entry point."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from capra import __version__
+from capra.errors import CapraError
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Speculative decoding on the GA2 chip, exact to the bit and counted to the cycle.",
+)
+
+
+def main() -> None:
+    """Run the command line; every refusal becomes one sentence on stderr and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except (CapraError, TyperException) as error:
+        from capra.isa.assembler import printable
+
+        text = error.format_message() if isinstance(error, TyperException) else str(error)
+        line = " ".join(text.splitlines())
+        print("error:", printable(line), file=sys.stderr)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    except (OSError, UnicodeEncodeError) as error:
+        # stdout takes no more; point it elsewhere, so that closing it does not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            sys.exit(1)
+        print(f"error: cannot write the output: {error}", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"capra {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())

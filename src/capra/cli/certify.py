@@ -1,0 +1,85 @@
+"""capra certify."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from capra.cli.app import app
+from capra.cli.options import (
+    ExternalOption,
+    JsonOption,
+    ModelOption,
+    ModelSeedOption,
+    ScratchpadOption,
+    count,
+    positive,
+)
+from capra.cli.output import print_json, progress_bar, say
+from capra.cli.runs import chosen_model
+from capra.errors import InputError
+
+
+@app.command(epilog="Example: capra certify --model random --max-context 16 --max-rows 4")
+def certify(
+    model: ModelOption = "pydoc",
+    model_seed: ModelSeedOption = 1,
+    max_context: Annotated[
+        int | None,
+        typer.Option(
+            "--max-context", parser=count, help="Largest cache. [default: the model's context]"
+        ),
+    ] = None,
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", parser=positive, help="Largest block.")
+    ] = 8,
+    instructions: Annotated[
+        bool,
+        typer.Option("--instructions", help="Certify the emitted programs too; takes minutes."),
+    ] = False,
+    caches: Annotated[
+        int | None,
+        typer.Option(
+            "--caches",
+            parser=positive,
+            help="Caches at which the programs of a block are certified, spread evenly. "
+            "[default: all of a tiny model's, 8 of another's]",
+        ),
+    ] = None,
+    external_words: ExternalOption = None,
+    scratchpad_words: ScratchpadOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove that blocks compute the rows of plain steps, whatever the weights and the text."""
+    from capra.certify.certificate import Subject
+    from capra.certify.certificate import certify as run_certify
+    from capra.lm.models import TINY_MODELS
+    from capra.lm.target import ChipTarget
+    from capra.report.tables import certificate_lines
+
+    language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
+    last = language_model.config.context if max_context is None else max_context
+    if caches is None:
+        caches = last + 1 if model in TINY_MODELS else 8
+    elif not instructions:
+        raise InputError(f"--caches is {caches} without programs, expected --instructions")
+    with progress_bar("shapes", None) as advance:
+        certificate = run_certify(
+            Subject.of(ChipTarget(language_model)), last, max_rows,
+            instruction_caches=caches if instructions else 0, on_shape=advance,
+        )  # fmt: skip
+    record = {
+        "model": language_model.config.name,
+        "max_context": last,
+        "max_rows": max_rows,
+        "chip": asdict(language_model.config.chip),
+        **certificate.record(),
+    }
+    if as_json:
+        print_json(record)
+    else:
+        for line in certificate_lines(record):
+            print(line)
+    if certificate.failure is not None:
+        say(f"error: not certified: {certificate.failure}")
+        raise typer.Exit(1)

@@ -1,0 +1,145 @@
+"""capra decode."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from capra.cli.app import app
+from capra.cli.options import (
+    ExternalOption,
+    JsonOption,
+    ModelOption,
+    ModelSeedOption,
+    RtlOption,
+    ScratchpadOption,
+    count,
+    real,
+    whole,
+)
+from capra.cli.output import (
+    exit_unless_equal,
+    finish_replays,
+    print_json,
+    print_rtl,
+    print_table,
+    progress_bar,
+    rtl_verifier,
+)
+from capra.cli.runs import DEFAULT_PROMPT, chosen_model, detokenizer, draft_maker, prompt_tokens
+
+
+@app.command(epilog="Example: capra decode --prompt 'The with statement' --max-new-tokens 64")
+def decode(
+    model: ModelOption = "pydoc",
+    model_seed: ModelSeedOption = 1,
+    draft: Annotated[
+        str,
+        typer.Option(
+            help="bigram, constant, random, always-right, always-wrong, or a checkpoint file "
+            "whose bigram to use."
+        ),
+    ] = "bigram",
+    draft_noise: Annotated[
+        float, typer.Option(parser=real, help="Deviation of the noise that makes a bigram worse.")
+    ] = 0.0,
+    draft_seed: Annotated[
+        int, typer.Option(parser=whole, help="Seed of that noise or of a random draft.")
+    ] = 1,
+    num_speculative_tokens: Annotated[
+        int,
+        typer.Option(
+            "--num-speculative-tokens", "-k", parser=count, help="Guesses in a block; 0: none."
+        ),
+    ] = 3,
+    max_new_tokens: Annotated[
+        int,
+        typer.Option("--max-new-tokens", "-n", parser=count, help="Tokens to generate at most."),
+    ] = 64,
+    prompt: Annotated[
+        str | None, typer.Option(help=f"Text to continue. [default: {DEFAULT_PROMPT!r}]")
+    ] = None,
+    start_token: Annotated[
+        int | None,
+        typer.Option(parser=whole, help="Token to continue instead. [default without text: 0]"),
+    ] = None,
+    stop_token: Annotated[
+        int | None, typer.Option(parser=whole, help="Token after which to stop.")
+    ] = None,
+    external_words: ExternalOption = None,
+    scratchpad_words: ScratchpadOption = None,
+    certify: Annotated[
+        bool,
+        typer.Option(
+            "--certify",
+            help="Compare every integer of the logits, keys and values of both runs, and digest "
+            "them row by row.",
+        ),
+    ] = False,
+    rtl: RtlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Continue a prompt plainly and speculatively on the simulated chip, and compare the two."""
+    from capra.lm.target import ChipTarget
+    from capra.spec_decode.certificate import CertifyingTarget, certificate_record
+    from capra.spec_decode.decode import decode as run_decode
+    from capra.spec_decode.metrics import comparison_record
+
+    language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
+    tokens = prompt_tokens(language_model, prompt, start_token)
+    verifier = rtl_verifier(rtl)
+    device = None if verifier is None else verifier.device(language_model.config.chip)
+    make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, device)
+    detokenize = detokenizer(language_model)
+    target = ChipTarget(language_model, device)
+    target.check_fit(len(tokens), max_new_tokens, num_speculative_tokens)
+    certified = (CertifyingTarget(target), CertifyingTarget(target)) if certify else None
+    plain_target, speculative_target = certified or (target, target)
+
+    with progress_bar("tokens", 2 * max_new_tokens, hidden=not as_json) as advance:
+
+        def on_tokens(label: str) -> Callable[[Sequence[int]], None]:
+            if as_json:
+                return lambda fresh: advance(count=len(fresh))
+            return _Stream(label, tokens, detokenize)
+
+        plain = run_decode(
+            plain_target, tokens, max_new_tokens,
+            stop_token=stop_token, on_tokens=on_tokens("plain"),
+        )  # fmt: skip
+        speculative = run_decode(
+            speculative_target, tokens, max_new_tokens,
+            stop_token=stop_token, on_tokens=on_tokens("speculative"),
+            proposer=make_proposer(plain.prompt + plain.tokens) if num_speculative_tokens else None,
+            num_speculative_tokens=num_speculative_tokens,
+        )  # fmt: skip
+    record = comparison_record(plain, speculative, detokenize)
+    if certified is not None:
+        record["certificate"] = certificate_record(*(each.rows for each in certified))
+    mismatch = finish_replays(verifier, record)
+    if as_json:
+        print_json(record)
+    else:
+        from capra.report.tables import comparison_table, run_certificate_line, verdict
+
+        print("\n")
+        print_table(comparison_table(record))
+        print(f"\n{verdict(record)}")
+        if certify:
+            print(run_certificate_line(record["certificate"]))
+        print_rtl(record)
+    exit_unless_equal([record], mismatch)
+
+
+class _Stream:
+    """Prints tokens as they come, after a label and the prompt."""
+
+    def __init__(
+        self, label: str, prompt: Sequence[int], detokenize: Callable[[Sequence[int]], str]
+    ) -> None:
+        self._heading = f"\n[{label}] {detokenize(prompt)}"
+        self._detokenize = detokenize
+
+    def __call__(self, fresh: Sequence[int]) -> None:
+        print(self._heading + self._detokenize(fresh), end="", flush=True)
+        self._heading = ""

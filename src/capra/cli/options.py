@@ -1,0 +1,71 @@
+"""Options that several commands share, and how their values are read."""
+
+from typing import Annotated
+
+import typer
+
+
+def whole(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"found {text!r}, expected a whole number") from None
+
+
+def count(text: str) -> int:
+    """A whole number of at least 0."""
+    value = whole(text)
+    if value < 0:
+        raise typer.BadParameter(f"found {text}, expected a whole number of at least 0")
+    return value
+
+
+def real(text: str) -> float:
+    """A number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"found {text!r}, expected a number") from None
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    value = whole(text)
+    if value < 1:
+        raise typer.BadParameter(f"found {text}, expected a whole number of at least 1")
+    return value
+
+
+ModelOption = Annotated[
+    str, typer.Option("--model", help="structured, random, pydoc or a checkpoint file.")
+]
+ModelSeedOption = Annotated[
+    int,
+    typer.Option("--model-seed", parser=whole, help="Seed of a structured or random model."),
+]
+ExternalOption = Annotated[
+    int | None,
+    typer.Option(
+        "--external-words",
+        parser=positive,
+        help="Size of external memory. [default: the model's chip]",
+    ),
+]
+ScratchpadOption = Annotated[
+    int | None,
+    typer.Option(
+        "--scratchpad-words",
+        parser=positive,
+        help="Size of the scratchpad. [default: the model's chip]",
+    ),
+]
+RtlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--rtl",
+        help="Replay every executed program on the chip's RTL: icarus, verilator, or both with a "
+        "comma.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]

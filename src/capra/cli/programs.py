@@ -1,0 +1,126 @@
+"""Program files: capra compile, capra dis and capra replay."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from capra.cli.app import app
+from capra.cli.options import (
+    ExternalOption,
+    JsonOption,
+    ModelOption,
+    ModelSeedOption,
+    ScratchpadOption,
+    count,
+    positive,
+)
+from capra.cli.output import describe, finish_replays, print_json, print_rtl, say
+from capra.cli.runs import chosen_model
+from capra.errors import InputError
+
+
+@app.command(
+    "compile", epilog="Example: capra compile --model random --rows 4 --cache 4 --emit buffers"
+)
+def compile_program(
+    model: ModelOption = "pydoc",
+    model_seed: ModelSeedOption = 1,
+    rows: Annotated[
+        int,
+        typer.Option(
+            "--rows", "-m", parser=positive, help="Tokens in the block; 1 makes a plain step."
+        ),
+    ] = 1,
+    cache: Annotated[
+        int, typer.Option("--cache", "-c", parser=count, help="Tokens in the cache.")
+    ] = 0,
+    emit: Annotated[
+        str | None,
+        typer.Option(help="Print the state after a pass instead: graph, scales, views, tiles, "
+                     "buffers or emission."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Program file. [default: NAME.ga2]")
+    ] = None,
+    external_words: ExternalOption = None,
+    scratchpad_words: ScratchpadOption = None,
+) -> None:  # fmt: skip
+    """Compile a step or a verifier of a model to a program file."""
+    from capra.compiler.pipeline import PASSES, compile_graph
+    from capra.isa.program import save_program
+    from capra.lm.target import model_graph
+
+    language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
+    config = language_model.config
+    if emit is not None and emit not in PASSES:
+        raise InputError(f"--emit is {emit!r}, expected one of {', '.join(PASSES)}")
+    if rows > config.context:
+        raise InputError(f"--rows is {rows}, expected at most {config.context}, the context")
+    if config.has_positions and rows + cache > config.context:
+        raise InputError(
+            f"--rows {rows} after --cache {cache} is {rows + cache} tokens, expected at most "
+            f"{config.context}, the context"
+        )
+
+    def observe(name: str, text: Callable[[], str]) -> None:
+        if name == emit:
+            print(text(), end="")
+
+    graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache)
+    program = compile_graph(graph, language_model.ranges, config.chip, observer=observe)
+    if emit is None or output is not None:
+        path = output or Path(f"{program.name}.ga2")
+        save_program(program, path)
+        say(f"{path}: {describe(program)}")
+
+
+@app.command(epilog="Example: capra dis step_c0.ga2")
+def dis(
+    file: Annotated[Path, typer.Argument(help="A program file that `capra compile` wrote.")],
+) -> None:
+    """Print a program file as text: external map, tensors, instructions."""
+    from capra.compiler.printer import print_program
+    from capra.isa.program import load_program
+
+    print(print_program(load_program(file)), end="")
+
+
+@app.command(epilog="Example: capra replay step_c0.ga2 --rtl verilator")
+def replay(
+    file: Annotated[Path, typer.Argument(help="A program file that `capra compile` wrote.")],
+    rtl: Annotated[
+        str, typer.Option("--rtl", help="icarus, verilator, or both with a comma.")
+    ] = "icarus,verilator",
+    seed: Annotated[
+        int, typer.Option(parser=count, help="Seed of the inputs, the weights and all memory.")
+    ] = 1,
+    wave: Annotated[
+        Path | None,
+        typer.Option(help="Waveform to write, FILE.vcd or FILE.fst; needs a single simulator."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a program file on the simulator and on the chip's RTL, on random data, and compare."""
+    from capra.cosim.toolchain import parse_simulators
+    from capra.cosim.verify import replay_program
+    from capra.isa.program import load_program
+
+    simulators = parse_simulators(rtl)
+    program = load_program(file)
+    verifier = replay_program(program, simulators, seed, wave)
+    record = {
+        "program": program.name,
+        "seed": seed,
+        "cycles": program.cycles,
+        "cycles_by_unit": program.counters.by_unit(),
+    }
+    mismatch = finish_replays(verifier, record)
+    if as_json:
+        print_json(record)
+    else:
+        print(f"{program.name}: {describe(program)}")
+        print_rtl(record)
+    if mismatch:
+        raise typer.Exit(1)
