@@ -296,7 +296,7 @@ def test_every_command_explains_itself_with_an_example(command: str, cli: Cli) -
 
 
 PLAIN_KEYS = {
-    "tokens", "text", "stop_reason", "programs", "cycles", "cycles_by_unit", "prefill"
+    "tokens", "text", "stop_reason", "programs", "cycles", "cycles_by_unit", "prefill", "trace",
 }  # fmt: skip
 SPECULATIVE_KEYS = PLAIN_KEYS | {
     "blocks", "proposed", "accepted", "emitted", "acceptance_rate", "mean_acceptance_length",
@@ -309,7 +309,8 @@ def test_decode_reports_both_runs_as_json(cli: Cli, checkpoints: Path) -> None:
         "decode", "--model", checkpoints / "good", "--prompt", "bad", "--max-new-tokens", "9",
         "--num-speculative-tokens", "3", "--json",
     ).json()  # fmt: skip
-    assert set(record) == {"plain", "speculative", "tokens_equal", "speedup", "decode_speedup"}
+    results = {"plain", "speculative", "tokens_equal", "speedup", "decode_speedup"}
+    assert set(record) == {"settings", *results}
     plain, speculative = record["plain"], record["speculative"]
     assert set(plain) == PLAIN_KEYS and set(speculative) == SPECULATIVE_KEYS
     assert record["tokens_equal"] is True
@@ -367,7 +368,9 @@ def test_decode_takes_seeds_and_noise(cli: Cli) -> None:
 
 def test_decode_takes_the_bigram_of_a_checkpoint(cli: Cli, checkpoints: Path) -> None:
     good = ("decode", "--model", checkpoints / "good", "--prompt", "abc", "-n", "5", "--json")
-    assert cli(*good, "--draft", checkpoints / "good").json() == cli(*good).json()
+    one, two = cli(*good, "--draft", checkpoints / "good").json(), cli(*good).json()
+    assert one.pop("settings") == {**two.pop("settings"), "draft": str(checkpoints / "good")}
+    assert one == two
 
 
 def test_decode_makes_a_draft_for_a_checkpoint_without_one(cli: Cli, checkpoints: Path) -> None:

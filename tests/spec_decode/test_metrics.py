@@ -5,7 +5,9 @@ from capra.lm.target import ProgramRun, Role
 from capra.spec_decode.decode import Block, Decoded
 from capra.spec_decode.metrics import (
     acceptance,
+    block_record,
     comparison_record,
+    program_record,
     run_record,
     speculative_record,
     total_counters,
@@ -89,7 +91,31 @@ def test_a_runs_record_sums_every_executed_program() -> None:
         "programs": 1 + 4 + 4 + 3,
         "cycles": 1000 + 80 + 3 * 105,
         "cycles_by_unit": {"matrix": 1380, "dma": 0, "vector": 0, "control": 15},
-        "prefill": {"programs": 1, "cycles": 1000},
+        "prefill": {
+            "programs": 1,
+            "cycles": 1000,
+            "trace": [program_record(run) for run in PREFILL],
+        },
+        "trace": [block_record(block) for block in SPECULATIVE.blocks],
+    }
+
+
+def test_a_block_is_recorded_with_its_programs() -> None:
+    record = block_record(SPECULATIVE.blocks[2])
+    assert record.pop("programs") == [program_record(r) for r in SPECULATIVE.blocks[2].runs]
+    assert record == {
+        "tokens": [7, 8, 9],
+        "proposed": [8, 9],
+        "choices": [8, 1, 0],
+        "accepted": 1,
+        "emitted": [8, 1],
+    }
+    assert program_record(ProgramRun("verify", 3, 5, Counters(matrix=100, control=5))) == {
+        "role": "verify",
+        "rows": 3,
+        "cache": 5,
+        "cycles": 105,
+        "cycles_by_unit": {"matrix": 100, "dma": 0, "vector": 0, "control": 5},
     }
 
 

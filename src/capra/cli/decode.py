@@ -1,6 +1,7 @@
 """capra decode."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -113,7 +114,21 @@ def decode(
             proposer=make_proposer(plain.prompt + plain.tokens) if num_speculative_tokens else None,
             num_speculative_tokens=num_speculative_tokens,
         )  # fmt: skip
-    record = comparison_record(plain, speculative, detokenize)
+    record = {
+        "settings": {
+            "model": language_model.config.name,
+            "model_seed": model_seed,
+            "draft": draft,
+            "draft_noise": draft_noise,
+            "draft_seed": draft_seed,
+            "num_speculative_tokens": num_speculative_tokens,
+            "prompt": tokens,
+            "max_new_tokens": max_new_tokens,
+            "chip": asdict(language_model.config.chip),
+            "vocabulary": [detokenize([token]) for token in range(target.vocab_size)],
+        },
+        **comparison_record(plain, speculative, detokenize),
+    }
     if certified is not None:
         record["certificate"] = certificate_record(*(each.rows for each in certified))
     mismatch = finish_replays(verifier, record)

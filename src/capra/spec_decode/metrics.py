@@ -5,7 +5,7 @@ from typing import Any
 
 from capra.isa.timing import Counters, sum_counters
 from capra.lm.target import ProgramRun
-from capra.spec_decode.decode import Decoded
+from capra.spec_decode.decode import Block, Decoded
 
 Detokenize = Callable[[Sequence[int]], str]
 
@@ -39,8 +39,34 @@ def acceptance(decoded: Decoded) -> dict[str, Any]:
     }
 
 
+def program_record(run: ProgramRun) -> dict[str, Any]:
+    """The role, shape and cost of one executed program."""
+    return {
+        "role": run.role,
+        "rows": run.rows,
+        "cache": run.cache,
+        "cycles": run.counters.total,
+        "cycles_by_unit": run.counters.by_unit(),
+    }
+
+
+def block_record(block: Block) -> dict[str, Any]:
+    """One block: its rows, guesses, the target's choices, what was kept, and its programs."""
+    return {
+        "tokens": list(block.tokens),
+        "proposed": list(block.proposed),
+        "choices": list(block.choices),
+        "accepted": block.accepted,
+        "emitted": list(block.emitted),
+        "programs": [program_record(run) for run in block.runs],
+    }
+
+
 def run_record(decoded: Decoded, detokenize: Detokenize) -> dict[str, Any]:
-    """tokens, text, and the cost of every program that was executed, prompt included."""
+    """tokens, text, and the cost of every program that was executed, prompt included.
+
+    trace holds the blocks in order; the last one may have emitted more than the text keeps.
+    """
     counters, prefill = total_counters(decoded.runs), total_counters(decoded.prefill)
     return {
         "tokens": list(decoded.tokens),
@@ -49,7 +75,12 @@ def run_record(decoded: Decoded, detokenize: Detokenize) -> dict[str, Any]:
         "programs": len(decoded.runs),
         "cycles": counters.total,
         "cycles_by_unit": counters.by_unit(),
-        "prefill": {"programs": len(decoded.prefill), "cycles": prefill.total},
+        "prefill": {
+            "programs": len(decoded.prefill),
+            "cycles": prefill.total,
+            "trace": [program_record(run) for run in decoded.prefill],
+        },
+        "trace": [block_record(block) for block in decoded.blocks],
     }
 
 
