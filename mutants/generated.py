@@ -46,7 +46,7 @@ BLOCKS: Final = (
     Block("requantizer", 20, (f"{_UNITS}::test_requantizer",), flattened=("saturate",)),
     Block("divider", 15, (f"{_UNITS}::test_divider",)),
     Block("pe", 15, (f"{_ARITHMETIC}::test_every_tile_shape",
-                     f"{_ARITHMETIC}::test_sums_of_extreme_products")),
+                     f"{_ARITHMETIC}::test_sums_of_4096_extreme_products")),
     Block("softmax_unit", 10, (f"{_ARITHMETIC}::test_softmax_rows",),
           parameters=("ADDRESS_BITS 13",)),
 )  # fmt: skip
