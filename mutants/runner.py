@@ -198,7 +198,7 @@ class Runner:
         self._copies = copies
         self._on_result = on_result
         self._lock = threading.Lock()
-        self._full_passed: set[str] = set()
+        self._full_passed: set[tuple[tuple[str, ...], str]] = set()
 
     def run(self, group: Group) -> list[Result]:
         """The results in the order of the group.
@@ -240,9 +240,9 @@ class Runner:
 
     def _expect_full_to_pass(self, group: Group) -> None:
         with self._lock:
-            if group.name not in self._full_passed:
+            if (group.full, group.keyword) not in self._full_passed:
                 self._expect_healthy(group, group.full)
-                self._full_passed.add(group.name)
+                self._full_passed.add((group.full, group.keyword))
 
     def _check_mutant(self, group: Group, mutant: Mutant, checks: Sequence[str]) -> Verdict:
         text = mutant.applied(self._checkout)
