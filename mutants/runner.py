@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from mutants.mutant import Group, Mutant, MutantError, Outcome, Result
 
 WORKERS: Final = 2
-TIMEOUT_SECONDS: Final = 120
+TIMEOUT_SECONDS: Final = 300
 """No check takes as long. A mutant that does is no evidence: a busy machine is slow, too."""
 
 _NOT_COPIED: Final = (".git", ".venv", "build", "__pycache__", ".*_cache")
