@@ -11,6 +11,9 @@ _MULTIPLES: Final = (
     "where more is left they do not, and both are cut to a tile"
 )
 
+_EQUAL_LENGTHS: Final = "they are of one length, which `strict` states"
+_MARKER: Final = "callers that pass an argument in another way are an error for mypy"
+
 EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     "src/capra/numerics.py": {
         (
@@ -83,6 +86,56 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "accumulate=inner > 0,",
             "accumulate=inner != 0,",
         ): "the steps over K start at 0 and go up",
+        (
+            "accumulate=inner > 0,",
+            "accumulate=inner > 1,",
+        ): "the first step over K is at 0, the second at the operand depth",
+        (
+            'for side, operand, rescale in zip("ab", node.inputs, to_out, strict=True):',
+            'for side, operand, rescale in zip("ab", node.inputs, to_out, strict=False):',
+        ): _EQUAL_LENGTHS,
+        (
+            "source = node.inputs[0]",
+            "source = node.inputs[ -1]",
+        ): _ONE_INPUT,
+        (
+            "return node.kind is Kind.RELU and not self._graph.is_materialized(node.inputs[0])",
+            "return node.kind is Kind.RELU and not self._graph.is_materialized(node.inputs[ -1])",
+        ): _ONE_INPUT,
+        (
+            "yield from self._product(self._graph[node.inputs[0]], name, dst, relu=True)",
+            "yield from self._product(self._graph[node.inputs[ -1]], name, dst, relu=True)",
+        ): _ONE_INPUT,
+        (
+            "yield Requantize(name, self._places[node.inputs[0]], dst, _UNITY, relu=True)",
+            "yield Requantize(name, self._places[node.inputs[ -1]], dst, _UNITY, relu=True)",
+        ): _ONE_INPUT,
+        (
+            "source = self._places[node.inputs[0]]",
+            "source = self._places[node.inputs[ -1]]",
+        ): _ONE_INPUT,
+        (
+            "name, source = node.name, self._places[node.inputs[0]]",
+            "name, source = node.name, self._places[node.inputs[ -1]]",
+        ): _ONE_INPUT,
+    },
+    "src/capra/compiler/passes/buffers.py": {
+        (
+            "ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True",
+            "ops: Sequence[Op], scratchpad_words: int, /, reuse: bool = True",
+        ): _MARKER,
+        (
+            "break",
+            "continue",
+        ): "behind a gap that is large enough every block begins even further up",
+        (
+            "words, first, _ = ranges.get(place.buffer, (0, index, index))",
+            "words, first, _ = ranges.get(place.buffer, ( 1, index, index))",
+        ): "the place that comes has a word at least",
+        (
+            "words, first, _ = ranges.get(place.buffer, (0, index, index))",
+            "words, first, _ = ranges.get(place.buffer, ( -1, index, index))",
+        ): "the place that comes has a word at least",
     },
 }  # fmt: skip
 """By file, then by the changed line before and after."""
