@@ -3,7 +3,7 @@
 BIN := .venv/bin
 
 .PHONY: setup demo test test-full check lint-rtl bench synth coverage formal mutants mutants-ci \
-    generate clean
+    mutants-general generate clean
 
 setup: .venv/.complete
 
@@ -59,6 +59,11 @@ formal: setup
 mutants: setup
 	@$(BIN)/python -m mutants all
 	@$(BIN)/python -m mutants.stubs
+
+# Everything that cosmic-ray can change in arithmetic, compiler and loop. Half an hour.
+mutants-general: setup
+	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[mutation]'
+	@$(BIN)/python -m mutants.general
 
 # One or two of every table, and whether all of them still apply.
 mutants-ci: setup

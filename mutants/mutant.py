@@ -54,6 +54,8 @@ class Group:
     full: tuple[str, ...]
     keyword: str = ""
     """Pytest's -k for all checks of the group."""
+    processor_seconds: int | None = None
+    """What the checks of a mutant may take; one that takes more has no end, and is caught."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,15 @@ _RESETS: Final = f"{_REPLAY}::test_reset_in_the_middle_of_a_program"
 _STALLS: Final = f"{_REPLAY}::test_stalls_change_only_dma_and_total"
 _UNDEFINED: Final = f"{_REPLAY}::test_undefined_data_reach_no_request_and_no_counter"
 
-_TILES: Final = (f"{_ARITHMETIC}::test_every_tile_shape",)
+_LOADS: Final = f"{_REPLAY}::test_latency_is_paid_once_a_load"
+_TILES: Final = (f"{_ARITHMETIC}::test_strides_of_tiles", f"{_ARITHMETIC}::test_every_tile_shape")
 _SUMS: Final = (f"{_ARITHMETIC}::test_sums_of_extreme_bytes_saturate",)
 _SOFTMAX: Final = (f"{_ARITHMETIC}::test_softmax_rows",)
 _ARGMAX: Final = (f"{_ARITHMETIC}::test_argmax_ties_at_every_position",)
 _RECTANGLES: Final = (f"{_ARITHMETIC}::test_requantizer_over_a_rectangle",)
 _DMA: Final = (f"{_ARITHMETIC}::test_dma_at_both_ends_of_both_memories",)
 _FEW: Final = (f"{_REPLAY}::test_words_behind_an_image_are_cleared",)
-_HALT: Final = (f"{_ARITHMETIC}::test_a_program_of_nothing_but_halt", _RANDOM)
+_HALT: Final = (f"{_ARITHMETIC}::test_a_program_of_nothing_but_halt", _LOADS, _RANDOM)
 _UNIT_REQUANTIZER: Final = (f"{_UNITS}::test_requantizer",)
 _UNIT_DIVIDER: Final = (f"{_UNITS}::test_divider",)
 _UNIT_SATURATE: Final = (f"{_UNITS}::test_saturate",)
@@ -83,7 +84,7 @@ _CONTROL: Final = (
          "damaged code runs", (f"{_REPLAY}::test_an_unknown_opcode_stops_the_chip",)),
         ("start during a program restarts it", "start_o = start_i && state_q == IDLE",
          "start_o = start_i", "the counters are cleared in the middle",
-         (_RANDOM,)),
+         (_LOADS, _RANDOM)),
     )),
     *_in("counters", (
         ("total without control", "matrix_i || dma_i || vector_i || control_i",
@@ -103,7 +104,7 @@ _CONTROL: Final = (
          "sm_enable  = rst_i || (enable_i && rq_is)", "the unit never ends", _SOFTMAX),
         ("RQ clocked by any instruction", "rq_enable  = rst_i || (enable_i && rq_is)",
          "rq_enable  = rst_i || enable_i",
-         "only the unit at work is to be clocked", (_RANDOM,)),
+         "only the unit at work is to be clocked", (_LOADS, _RANDOM)),
     )),
     *_in("ga2", (
         ("unit's write lost", "matrix_we || dma_we || vector_we", "matrix_we || dma_we",

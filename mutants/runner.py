@@ -1,8 +1,10 @@
 """Runs mutants: copies of the checkout, one change at a time, and the checks that should notice."""
 
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -18,7 +20,7 @@ from typing import Final, NamedTuple
 from mutants.mutant import Group, Mutant, MutantError, Outcome, Result
 
 WORKERS: Final = 2
-TIMEOUT_SECONDS: Final = 120
+TIMEOUT_SECONDS: Final = 300
 """No check takes as long. A mutant that does is no evidence: a busy machine is slow, too."""
 
 _NOT_COPIED: Final = (".git", ".venv", "build", "__pycache__", ".*_cache")
@@ -39,13 +41,29 @@ class Verdict(NamedTuple):
     seconds: float
 
 
+class Done(NamedTuple):
+    """How a run of pytest ended."""
+
+    code: int | None
+    """Pytest's return code, minus a signal, or None when there was no end."""
+    stdout: str
+
+
 class Copy:
-    """A copy of the checkout in which checks run; bytecode goes to a directory of its own."""
+    """A copy of the checkout in which checks run, and the process that runs them."""
 
     def __init__(self, checkout: Path, directory: Path) -> None:
-        self._root = directory / "checkout"
-        self._bytecode = directory / "bytecode"
+        self._root = directory
         shutil.copytree(checkout, self._root, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+        self._server = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-P", str(Path(__file__).with_name("server.py"))],
+            cwd=self._root, env=self._environment(), text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """End the process that runs the checks."""
+        self._server.communicate()
 
     @contextmanager
     def mutated(self, file: str, text: str) -> Iterator[None]:
@@ -64,74 +82,123 @@ class Copy:
             path.write_bytes(before)
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    def run(self, checks: Sequence[str], keyword: str, *, healthy: bool = False) -> Verdict:
-        """Run checks up to the first that fails.
+    def run(
+        self,
+        checks: Sequence[str],
+        keyword: str,
+        *,
+        healthy: bool = False,
+        processor_seconds: int | None = None,
+    ) -> Verdict:
+        """Run checks up to the first that fails; one that takes too much processor time has failed.
 
         Raises BrokenMutantError when they cannot run: a check that does not exist, a source that
         cannot be imported or built, a crash of the interpreter, or no end.
         """
         begin = time.perf_counter()
         keywords = ["-k", keyword] if keyword else []
-        done = self.pytest(["-x", "-rf", *keywords, *checks], healthy=healthy)
+        done = self.pytest(
+            ["-x", "-rf", *keywords, *checks], healthy=healthy, processor_seconds=processor_seconds
+        )
         seconds = time.perf_counter() - begin
-        if done.returncode == 0:
+        if done.code == 0:
             return Verdict(None, seconds)
+        if processor_seconds is not None and done.code in (-signal.SIGXCPU, -signal.SIGKILL):
+            return Verdict(f"no end in {processor_seconds} s of processor time", seconds)
         expect_to_run(done)
         failed = _FAILED.search(done.stdout)
         assert failed is not None
         return Verdict(failed[1], seconds)
 
     def pytest(
-        self, arguments: Sequence[str], *, healthy: bool = False
-    ) -> subprocess.CompletedProcess[str]:
-        """Pytest in the copy; BrokenMutantError when it does not end."""
-        command = [
-            sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider",
-            "-p", "no:xdist", *arguments,
-        ]  # fmt: skip
-        try:
-            return subprocess.run(  # noqa: S603
-                command, cwd=self._root, env=self._environment(healthy), capture_output=True,
-                text=True, timeout=TIMEOUT_SECONDS, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise BrokenMutantError(f"no end after {TIMEOUT_SECONDS} s") from None
+        self,
+        arguments: Sequence[str],
+        *,
+        healthy: bool = False,
+        processor_seconds: int | None = None,
+    ) -> Done:
+        """Pytest in the copy; BrokenMutantError when it does not end.
 
-    def _environment(self, healthy: bool) -> dict[str, str]:
+        Assertions are taken as they are written: why one failed is nobody's question here.
+        """
+        options = ["-q", "--tb=short", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        request = {
+            "arguments": [*options, *arguments],
+            "bytecode": healthy,
+            "seconds": TIMEOUT_SECONDS,
+            "processor_seconds": processor_seconds,
+        }
+        assert self._server.stdin is not None and self._server.stdout is not None
+        print(json.dumps(request), file=self._server.stdin, flush=True)
+        done = Done(**json.loads(self._server.stdout.readline()))
+        if done.code is None:
+            raise BrokenMutantError(f"no end after {TIMEOUT_SECONDS} s")
+        return done
+
+    def _environment(self) -> dict[str, str]:
         """Settings of the tests do not reach the checks, and a missing tool fails them."""
         ours = {key: value for key, value in os.environ.items() if not key.startswith("CAPRA_")}
         ours.pop("PYTHONDONTWRITEBYTECODE", None)
-        ours |= {
+        return ours | {
             "CI": "1",
             "COLUMNS": "500",
+            "OPENBLAS_NUM_THREADS": "1",  # threads of a library do not survive a fork
             "PYTHONPATH": str(self._root / "src"),
-            "PYTHONPYCACHEPREFIX": str(self._bytecode),
         }
-        return ours if healthy else ours | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def expect_to_run(done: subprocess.CompletedProcess[str]) -> None:
-    """Raise BrokenMutantError unless pytest ran tests, of which some may have failed."""
-    ran = done.returncode == 0 or (done.returncode == 1 and _FAILED.search(done.stdout))
-    if not ran or _BROKEN.search(done.stdout):
-        errors = [x for x in done.stdout.splitlines() if x.startswith(("E  ", "ERROR"))]
-        tail = "\n".join([*errors, *done.stderr.splitlines()][:8])
-        raise BrokenMutantError(
-            f"pytest ended with {done.returncode}, expected tests to run:\n{tail}"
-        )
+class Copies:
+    """As many copies of a checkout as there are workers, each used by one of them at a time."""
 
-
-class Runner:
-    """Runs the mutants of a group in copies of a checkout, two at a time."""
-
-    def __init__(self, checkout: Path, directory: Path, on_result: OnResult) -> None:
-        self._on_result = on_result
+    def __init__(self, checkout: Path, directory: Path) -> None:
         self._free: SimpleQueue[Copy] = SimpleQueue()
         for worker in range(WORKERS):
             self._free.put(Copy(checkout, directory / str(worker)))
+
+    @contextmanager
+    def one(self) -> Iterator[Copy]:
+        """A copy that nobody else uses until the block ends."""
+        copy = self._free.get()
+        try:
+            yield copy
+        finally:
+            self._free.put(copy)
+
+    def close(self) -> None:
+        """End what runs in them."""
+        for _ in range(WORKERS):
+            self._free.get().close()
+
+
+@contextmanager
+def copies_of(checkout: Path) -> Iterator[Copies]:
+    """Copies in a temporary directory."""
+    with TemporaryDirectory(prefix="mutants-") as directory:
+        copies = Copies(checkout, Path(directory))
+        try:
+            yield copies
+        finally:
+            copies.close()
+
+
+def expect_to_run(done: Done) -> None:
+    """Raise BrokenMutantError unless pytest ran tests, of which some may have failed."""
+    ran = done.code == 0 or (done.code == 1 and _FAILED.search(done.stdout))
+    if not ran or _BROKEN.search(done.stdout):
+        errors = [x for x in done.stdout.splitlines() if x.startswith(("E  ", "ERROR"))]
+        tail = "\n".join(errors[:8] or done.stdout.splitlines()[-8:])
+        raise BrokenMutantError(f"pytest ended with {done.code}, expected tests to run:\n{tail}")
+
+
+class Runner:
+    """Runs the mutants of a group in copies of a checkout, one in each at a time."""
+
+    def __init__(self, checkout: Path, copies: Copies, on_result: OnResult) -> None:
         self._checkout = checkout
+        self._copies = copies
+        self._on_result = on_result
         self._lock = threading.Lock()
-        self._full_passed: set[str] = set()
+        self._full_passed: set[tuple[tuple[str, ...], str]] = set()
 
     def run(self, group: Group) -> list[Result]:
         """The results in the order of the group.
@@ -146,7 +213,7 @@ class Runner:
             return list(pool.map(lambda mutant: self._judge(group, mutant), group.mutants))
 
     def _expect_healthy(self, group: Group, checks: Sequence[str]) -> None:
-        with self._copy() as copy:
+        with self._copies.one() as copy:
             failed = copy.run(checks, group.keyword, healthy=True).failed
         if failed is not None:
             raise MutantError(f"{failed} fails without any mutant, expected it to pass")
@@ -173,30 +240,22 @@ class Runner:
 
     def _expect_full_to_pass(self, group: Group) -> None:
         with self._lock:
-            if group.name not in self._full_passed:
+            if (group.full, group.keyword) not in self._full_passed:
                 self._expect_healthy(group, group.full)
-                self._full_passed.add(group.name)
+                self._full_passed.add((group.full, group.keyword))
 
     def _check_mutant(self, group: Group, mutant: Mutant, checks: Sequence[str]) -> Verdict:
         text = mutant.applied(self._checkout)
-        with self._copy() as copy, copy.mutated(mutant.file, text):
-            return copy.run(checks, group.keyword)
-
-    @contextmanager
-    def _copy(self) -> Iterator[Copy]:
-        copy = self._free.get()
-        try:
-            yield copy
-        finally:
-            self._free.put(copy)
+        with self._copies.one() as copy, copy.mutated(mutant.file, text):
+            return copy.run(checks, group.keyword, processor_seconds=group.processor_seconds)
 
 
 def run_groups(
     groups: Sequence[Group], checkout: Path, on_result: OnResult = lambda _result: None
 ) -> Iterator[tuple[Group, list[Result], float]]:
     """Each group with its results and the seconds that it took."""
-    with TemporaryDirectory(prefix="mutants-") as directory:
-        runner = Runner(checkout, Path(directory), on_result)
+    with copies_of(checkout) as copies:
+        runner = Runner(checkout, copies, on_result)
         for group in groups:
             begin = time.perf_counter()
             results = runner.run(group)

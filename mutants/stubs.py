@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from queue import SimpleQueue
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from rich.console import Console
@@ -30,7 +28,7 @@ from rich.table import Column, Table
 
 from mutants.mutant import MutantError
 from mutants.rtl import ICARUS_ONLY
-from mutants.runner import WORKERS, Copy, expect_to_run
+from mutants.runner import WORKERS, Copy, copies_of, expect_to_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,22 +256,17 @@ def run_stubs(
 
     Raises MutantError when a claim fails without any stub: then a failure means nothing.
     """
-    with TemporaryDirectory(prefix="stubs-") as directory, ThreadPoolExecutor(WORKERS) as pool:
-        free: SimpleQueue[Copy] = SimpleQueue()
-        for worker in range(WORKERS):
-            free.put(Copy(checkout, Path(directory) / str(worker)))
+    with copies_of(checkout) as copies, ThreadPoolExecutor(WORKERS) as pool:
 
         def expect_healthy(checks: Sequence[str]) -> None:
-            copy = free.get()
-            failed = copy.run(checks, ICARUS_ONLY, healthy=True).failed
-            free.put(copy)
+            with copies.one() as copy:
+                failed = copy.run(checks, ICARUS_ONLY, healthy=True).failed
             if failed is not None:
                 raise MutantError(f"{failed} fails without any stub, expected it to pass")
 
         def one(part: str) -> Outcome:
-            copy = free.get()
-            outcome = judge(part, *claims[part], checkout, copy)
-            free.put(copy)
+            with copies.one() as copy:
+                outcome = judge(part, *claims[part], checkout, copy)
             on_outcome(outcome)
             return outcome
 

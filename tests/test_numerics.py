@@ -142,6 +142,7 @@ def test_rescale_for_refuses_what_no_multiplier_can_express(factor: float) -> No
 @pytest.mark.parametrize("factor", [5e-324, 2.0**-33, 2.0**-32 * (1 - 2.0**-15)])
 def test_a_factor_too_small_for_32_bits_makes_every_value_zero(factor: float) -> None:
     tiny = rescale_for(factor)
+    assert tiny == Rescale(0, MAX_SHIFT) and tiny.factor == 0
     extremes = np.array([-(2**31), -1, 0, 1, 2**31 - 1])
     assert requantize(extremes, tiny.multiplier, tiny.shift).tolist() == [0] * 5
 

@@ -129,18 +129,18 @@ def test_accumulating_tiles_and_fused_relu_reach_the_instructions() -> None:
     assert [i["relu"] for i in program.instructions if i.mnemonic == "RQ"] == [1]
 
 
-def test_home_is_ready_after_its_last_write_and_lives_until_its_buffers_last_read() -> None:
+def test_home_goes_from_its_first_write_to_its_last_and_to_its_buffers_last_read() -> None:
     program = compiled(product_graph(), p=2.0)
     homes = {
-        name: (home.base, home.rows, home.cols, home.stride, home.ready, home.until)
+        name: (home.base, home.rows, home.cols, home.stride, home.first, home.ready, home.until)
         for name, home in program.tensors.items()
     }
     assert homes == {
-        "x": (0, 2, 5, 5, 0, 3),
-        "w": (10, 5, 6, 6, 1, 3),
-        "%p.sums": (40, 1, 12, 12, 3, 4),
-        "p": (0, 2, 6, 6, 4, 7),
-        "t": (12, 2, 1, 1, 7, 8),
+        "x": (0, 2, 5, 5, 0, 0, 3),
+        "w": (10, 5, 6, 6, 1, 1, 3),
+        "%p.sums": (40, 1, 12, 12, 2, 3, 4),
+        "p": (0, 2, 6, 6, 4, 4, 7),
+        "t": (12, 2, 1, 1, 6, 7, 8),
     }
     assert program.tensors["p"].scale == 2 / 127
     assert program.tensors["t"].scale is None
@@ -158,6 +158,7 @@ def test_views_have_homes_inside_their_sources() -> None:
     homes = compiled(graph).tensors
     assert (homes["cells"].base, homes["cells"].stride, homes["cells"].rows) == (7, 4, 2)
     assert homes["x"].ready == 0
+    assert [homes[name].first for name in ("x", "y", "all", "rows", "cells")] == [0, 3, 0, 0, 0]
     assert homes["y"].ready == homes["all"].ready == homes["cells"].ready == 3
     assert {homes[name].until for name in ("x", "y", "all", "rows", "cells")} == {5}
 

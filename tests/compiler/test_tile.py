@@ -57,7 +57,7 @@ def words(memory: dict[str, np.ndarray], place: Place) -> np.ndarray:
 
 
 @pytest.mark.parametrize("transpose_b", [False, True])
-@pytest.mark.parametrize("depth", [4, 8])
+@pytest.mark.parametrize("depth", [3, 4, 8])
 @pytest.mark.parametrize("inner", SIZES)
 def test_tiles_add_up_to_the_whole_product(inner: int, depth: int, transpose_b: bool) -> None:
     rng = np.random.default_rng(inner)
@@ -139,6 +139,18 @@ def test_leaves_are_loaded_once_just_before_their_first_reader() -> None:
     graph.add("second", "early", "late")
     assert summary(operations(graph)) == [
         "Load early", "ArgmaxRow first", "Load late", "AddRows second",
+    ]  # fmt: skip
+
+
+def test_a_concatenation_loads_no_part_before_something_reads_it() -> None:
+    graph = Graph("g")
+    for name in "xyz":
+        graph.input(name, 1, 2)
+    graph.concat_rows("xy", ["x", "y"])
+    graph.argmax("first", "z")
+    graph.argmax("second", "xy")
+    assert summary(operations(graph)) == [
+        "Load z", "ArgmaxRow first", "Load x", "Load y", "ArgmaxRow second", "ArgmaxRow second",
     ]  # fmt: skip
 
 

@@ -102,6 +102,7 @@ def test_place_parts_and_rows_keep_the_stride() -> None:
     assert not place.is_contiguous
     assert place.row(1).is_contiguous
     assert Place("x", 10, 4, 9, 9).is_contiguous
+    assert Place("x", 10, 4, 1000, int("1000")).is_contiguous  # equal, not the same object
 
 
 def words_of(place: Place) -> np.ndarray:

@@ -124,3 +124,10 @@ def test_settings_of_the_tests_around_do_not_reach_the_checks(
         )
     (result,) = run(checkout, mutant("x + x", "2 * x", "the same number"))
     assert result.outcome == "equivalent"
+
+
+def test_without_an_end_is_caught_where_processor_time_is_limited(checkout: Path) -> None:
+    endless = mutant("x + x", "[1 for _ in iter(int, 1)]")
+    group = Group("group", (endless,), FULL, processor_seconds=2)
+    ((_, (result,), _),) = run_groups([group], checkout)
+    assert (result.outcome, result.caught_by) == ("caught", "no end in 2 s of processor time")

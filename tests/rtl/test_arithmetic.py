@@ -13,7 +13,7 @@ from capra.cosim.toolchain import Simulator
 from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, instruction
 from capra.isa.program import Program
-from capra.numerics import IntArray
+from capra.numerics import EXP_ONE, SOFTMAX_ONE, IntArray
 
 Check = Callable[..., Replay]
 
@@ -118,6 +118,15 @@ def test_softmax_rows(simulator: Simulator, check: Check) -> None:
         words += row
     jobs = [job(f"softmax {i}", code[i::6], words) for i in range(6)]
     check(simulator, jobs)
+
+
+def test_softmax_of_a_long_row_of_equal_scores(simulator: Simulator, check: Check) -> None:
+    """The sum of 4,096 exponentials of the maximum has every bit from 12 up to 27."""
+    assert 4096 * EXP_ONE == (1 << 28) - (1 << 12)
+    sm = instruction("SM", d=4096, s=0, n=4096, mul=40000, sh=15)
+    row = job("equal scores", [sm], [5] * 4096)
+    check(simulator, [row])
+    assert expected(row).scratchpad[4096:].tolist() == [SOFTMAX_ONE // 4096] * 4096
 
 
 def test_argmax_ties_at_every_position(simulator: Simulator, check: Check) -> None:

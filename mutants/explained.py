@@ -1,0 +1,141 @@
+"""Survivors of `mutants.general`, each with the argument why no test can notice it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+_DISJOINT: Final = "no kind is in two of these sets, so their exclusive or is their union"
+_ONE_INPUT: Final = "it has one input, which is the last as well as the first"
+_MULTIPLES: Final = (
+    "the start is a multiple of the tile's size, a power of two, and below the end: where less "
+    "than a tile is left, the two agree in the bits above, and the exclusive or is the difference; "
+    "where more is left they do not, and both are cut to a tile"
+)
+
+_EQUAL_LENGTHS: Final = "they are of one length, which `strict` states"
+_MARKER: Final = "callers that pass an argument in another way are an error for mypy"
+
+EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
+    "src/capra/numerics.py": {
+        (
+            "if multiplier == 1 << MULTIPLIER_BITS: # rounded up to the next power of two",
+            "if multiplier >= 1 << MULTIPLIER_BITS: # rounded up to the next power of two",
+        ): "a mantissa below 1, times 2^16 and rounded, is at most 2^16",
+    },
+    "src/capra/compiler/passes/scales.py": {
+        (
+            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}",
+            "_SHARES_SCALE = SLICES ^ CONCATS | {Kind.RELU}",
+        ): _DISJOINT,
+        (
+            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}",
+            "_SHARES_SCALE = SLICES | CONCATS ^ {Kind.RELU}",
+        ): _DISJOINT,
+        (
+            "while parent[name] != name:",
+            "while parent[name] is not name:",
+        ): "another object of the same text is replaced by the table's own one step later",
+        (
+            "softmax_index[node.name] = rescale_for(operand[0] * EXP_STEPS_PER_UNIT)",
+            "softmax_index[node.name] = rescale_for(operand[ -1] * EXP_STEPS_PER_UNIT)",
+        ): _ONE_INPUT,
+        (
+            "group_range[group] = max(recorded, group_range.get(group, 0.0))",
+            "group_range[group] = max(recorded, group_range.get(group, -1.0))",
+        ): "no range is below 0, which `Ranges` holds",
+    },
+    "src/capra/compiler/passes/views.py": {
+        (
+            "return self.rows == 1 or self.stride == self.cols",
+            "return self.rows == 1 or self.stride <= self.cols",
+        ): "rows of a place never overlap: a part has at most the columns of its source",
+        (
+            "return self.rows == 1 or self.stride == self.cols",
+            "return self.rows <= 1 or self.stride == self.cols",
+        ): "every place has a row",
+        (
+            "places[node.name] = places[node.inputs[0]].part(node.start, 0, node.rows, node.cols)",
+            "places[node.name] = places[node.inputs[ -1]].part(node.start, 0, node.rows, node.cols)",
+        ): _ONE_INPUT,
+        (
+            "places[node.name] = places[node.inputs[0]].part(0, node.start, node.rows, node.cols)",
+            "places[node.name] = places[node.inputs[ -1]].part(0, node.start, node.rows, node.cols)",
+        ): _ONE_INPUT,
+    },
+    "src/capra/compiler/passes/tile.py": {
+        (
+            "rows = min(ARRAY_SIZE, node.rows - row)",
+            "rows = min(ARRAY_SIZE, node.rows ^ row)",
+        ): _MULTIPLES,
+        (
+            "cols = min(ARRAY_SIZE, node.cols - col)",
+            "cols = min(ARRAY_SIZE, node.cols ^ col)",
+        ): _MULTIPLES,
+        (
+            "if node.kind not in LEAVES | SLICES | CONCATS and self._graph.is_materialized(",
+            "if node.kind not in LEAVES | SLICES ^ CONCATS and self._graph.is_materialized(",
+        ): _DISJOINT,
+        (
+            "if node.kind not in LEAVES | SLICES | CONCATS and self._graph.is_materialized(",
+            "if node.kind not in LEAVES ^ SLICES | CONCATS and self._graph.is_materialized(",
+        ): _DISJOINT,
+        (
+            "if node.kind in SLICES | CONCATS:",
+            "if node.kind in SLICES ^ CONCATS:",
+        ): _DISJOINT,
+        (
+            "accumulate=inner > 0,",
+            "accumulate=inner != 0,",
+        ): "the steps over K start at 0 and go up",
+        (
+            "accumulate=inner > 0,",
+            "accumulate=inner > 1,",
+        ): "the first step over K is at 0, the second at the operand depth",
+        (
+            'for side, operand, rescale in zip("ab", node.inputs, to_out, strict=True):',
+            'for side, operand, rescale in zip("ab", node.inputs, to_out, strict=False):',
+        ): _EQUAL_LENGTHS,
+        (
+            "source = node.inputs[0]",
+            "source = node.inputs[ -1]",
+        ): _ONE_INPUT,
+        (
+            "return node.kind is Kind.RELU and not self._graph.is_materialized(node.inputs[0])",
+            "return node.kind is Kind.RELU and not self._graph.is_materialized(node.inputs[ -1])",
+        ): _ONE_INPUT,
+        (
+            "yield from self._product(self._graph[node.inputs[0]], name, dst, relu=True)",
+            "yield from self._product(self._graph[node.inputs[ -1]], name, dst, relu=True)",
+        ): _ONE_INPUT,
+        (
+            "yield Requantize(name, self._places[node.inputs[0]], dst, _UNITY, relu=True)",
+            "yield Requantize(name, self._places[node.inputs[ -1]], dst, _UNITY, relu=True)",
+        ): _ONE_INPUT,
+        (
+            "source = self._places[node.inputs[0]]",
+            "source = self._places[node.inputs[ -1]]",
+        ): _ONE_INPUT,
+        (
+            "name, source = node.name, self._places[node.inputs[0]]",
+            "name, source = node.name, self._places[node.inputs[ -1]]",
+        ): _ONE_INPUT,
+    },
+    "src/capra/compiler/passes/buffers.py": {
+        (
+            "ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True",
+            "ops: Sequence[Op], scratchpad_words: int, /, reuse: bool = True",
+        ): _MARKER,
+        (
+            "break",
+            "continue",
+        ): "behind a gap that is large enough every block begins even further up",
+        (
+            "words, first, _ = ranges.get(place.buffer, (0, index, index))",
+            "words, first, _ = ranges.get(place.buffer, ( 1, index, index))",
+        ): "the place that comes has a word at least",
+        (
+            "words, first, _ = ranges.get(place.buffer, (0, index, index))",
+            "words, first, _ = ranges.get(place.buffer, ( -1, index, index))",
+        ): "the place that comes has a word at least",
+    },
+}  # fmt: skip
+"""By file, then by the changed line before and after."""
