@@ -483,7 +483,7 @@ def test_table_and_grid_have_the_promised_keys(cli: Cli, monkeypatch: pytest.Mon
         "GRID_KS": (1, 2), "GRID_NOISES": (0.0,),
     }  # fmt: skip
     for name, value in small.items():
-        monkeypatch.setattr(f"capra.spec_decode.experiments.{name}", value)
+        monkeypatch.setattr(f"capra.lab.experiments.{name}", value)
     runs = cli("table", "--json").json()
     assert list(runs) == ["runs"] and len(runs["runs"]) == 2
     assert {"model", "decode", "programs", "cycles", "tokens_equal"} == set(runs["runs"][0])

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from capra.report.experiments import grid_table, runs_table
 from capra.report.tables import (
     certificate_lines,
     comparison_table,
     evaluation_table,
-    grid_table,
     rtl_lines,
     run_certificate_line,
-    runs_table,
     tensor_error_table,
     verdict,
 )

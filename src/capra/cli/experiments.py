@@ -18,8 +18,8 @@ from capra.cli.output import (
 @app.command(epilog="Example: capra table --json")
 def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
     """The seven recorded runs of the tiny models: 32 tokens, plain and speculative."""
-    from capra.report.tables import runs_table
-    from capra.spec_decode.experiments import RUNS, table_runs
+    from capra.lab.experiments import RUNS, table_runs
+    from capra.report.experiments import runs_table
 
     verifier = rtl_verifier(rtl)
     with progress_bar("runs", RUNS) as advance:
@@ -40,8 +40,8 @@ def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
 @app.command(epilog="Example: capra grid")
 def grid(as_json: JsonOption = False) -> None:
     """Speedup and acceptance of the structured model over draft noise and k: 25 runs."""
-    from capra.report.tables import grid_table
-    from capra.spec_decode.experiments import CELLS, grid_cells
+    from capra.lab.experiments import CELLS, grid_cells
+    from capra.report.experiments import grid_table
 
     with progress_bar("runs", CELLS) as advance:
         cells = grid_cells(lambda _cell: advance())
