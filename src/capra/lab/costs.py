@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from capra.isa.spec import ARRAY_SIZE
-from capra.lm.target import ChipTarget
+from capra.lm.target import ChipTarget, Role
 
 CLIFF: Final = 1.5
 """A row is a cliff when it adds this many times what the median row adds."""
@@ -30,7 +30,7 @@ class ProgramCosts:
         """
         key = (rows, cache)
         if key not in self._known:
-            role = "step" if rows == 1 else "verify"
+            role: Role = "step" if rows == 1 else "verify"
             self._known[key] = self._target.program(role, rows, cache).cycles
         return self._known[key]
 
@@ -50,8 +50,7 @@ class ProgramCosts:
         def at(step: int) -> int:
             return self.cycles(rows, start + step * ARRAY_SIZE)
 
-        low, rise = at(0), at(steps) - at(0)
-        middle = steps // 2
+        low, rise, middle = at(0), at(steps) - at(0), steps // 2
         if steps < 2:
             return
         if rise % steps == 0 and at(middle) - low == rise // steps * middle:
@@ -84,7 +83,7 @@ def cost_curve(costs: ProgramCosts, max_rows: int, cache: int) -> list[CurvePoin
     """
     cycles = [costs.cycles(rows, cache) for rows in range(1, max_rows + 1)]
     relative = [c / cycles[0] for c in cycles]
-    added = [after - before for before, after in zip([0.0, *relative], relative, strict=False)]
+    added = [after - before for before, after in zip([0.0, *relative[:-1]], relative, strict=True)]
     usual = median(added[1:]) if max_rows > 1 else 0.0
     return [
         CurvePoint(rows, c, r, a, rows > 1 and a > CLIFF * usual)

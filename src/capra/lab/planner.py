@@ -125,7 +125,7 @@ def given_source(rates: Rates, draft_cycles: float, *, is_assumed: bool) -> Sour
 def synthetic_source(
     work: Workload, rates: Rates, draft_cycles: float, seed: int, runs: int
 ) -> Source:
-    """A draft that knows the text and is right at given rates, in some runs with seeds of their own.
+    """A draft that knows the text and is right at given rates, in runs with seeds of their own.
 
     It has no programs, hence its cost is assumed.
     """
