@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from capra.errors import CapacityError
 from capra.isa.spec import ARRAY_SIZE
 from capra.lm.target import ChipTarget, Role
 
@@ -79,12 +80,20 @@ def cost_curve(costs: ProgramCosts, max_rows: int, cache: int) -> list[CurvePoin
     """c(m) = cycles of m rows / cycles of one row at a cache, for m = 1 .. max_rows, as a table.
 
     It is no line: a row that opens another row of tiles of the matrix array costs a multiple of
-    one that fills an open row of tiles. Such rows are cliffs.
+    one that fills an open row of tiles. Such rows are cliffs. The curve ends where a program no
+    longer fits the chip.
     """
-    cycles = [costs.cycles(rows, cache) for rows in range(1, max_rows + 1)]
+    cycles = list[int]()
+    for rows in range(1, max_rows + 1):
+        try:
+            cycles.append(costs.cycles(rows, cache))
+        except CapacityError:
+            if rows == 1:
+                raise
+            break
     relative = [c / cycles[0] for c in cycles]
     added = [after - before for before, after in zip([0.0, *relative[:-1]], relative, strict=True)]
-    usual = median(added[1:]) if max_rows > 1 else 0.0
+    usual = median(added[1:]) if len(added) > 1 else 0.0
     return [
         CurvePoint(rows, c, r, a, rows > 1 and a > CLIFF * usual)
         for rows, (c, r, a) in enumerate(zip(cycles, relative, added, strict=True), start=1)

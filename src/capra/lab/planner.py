@@ -71,6 +71,13 @@ class Workload:
         return min(self.max_new_tokens, self.target.max_context - len(self.prompt) + 1)
 
     @cached_property
+    def plain_cycles(self) -> int:
+        """Cycles of the plain run, without the prompt's prefill."""
+        self.cover(0)
+        first = len(self.prompt) - 1
+        return sum(self.costs.cycles(1, first + step) for step in range(self.new_tokens))
+
+    @cached_property
     def text(self) -> tuple[int, ...]:
         """The prompt and its plain continuation, executed; it goes on behind the run's end.
 
@@ -147,17 +154,17 @@ def plan(work: Workload, source: Source, measured: Sequence[int] | None = ()) ->
     (acceptance by the guess's position in its block), and, along a text, profile (acceptance by
     the position in the text). The best K is the last one's where there is a text.
     """
-    extent = work.extent(source.draft_cycles)
-    work.cover(0)
-    plain = expected_run(0, Rates((0.0,)), extent, work.costs.cycles).cycles
-    ks = []
+    ks = list[Record]()
     for k in range(1, work.max_guesses + 1):
-        work.cover(k)
-        ks.append(_predicted(k, source, extent, work.costs, plain))
+        ks.append(predict(work, source, k))
         work.on_step()
     best = max(ks, key=lambda entry: entry["speedup"])
     for k in (best["k"],) if measured is None else measured:
-        _measure(ks[k - 1], work, source)
+        entry, run = ks[k - 1], measure(work, source, k)
+        entry["measured"] = run
+        entry["errors"] = {
+            name: speedup / run["speedup"] - 1 for name, speedup in entry["predicted"].items()
+        }
     reachable = [entry for entry in ks if entry["break_even_acceptance"] is not None]
     easiest = min(reachable, key=lambda entry: entry["break_even_acceptance"], default=None)
     cache = min(GEOMETRIC_CACHE, work.target.max_context // 2)
@@ -167,7 +174,7 @@ def plan(work: Workload, source: Source, measured: Sequence[int] | None = ()) ->
         "acceptance_source": source.kind,
         "draft_cycles": source.draft_cycles,
         "draft_cycles_assumed": source.is_assumed,
-        "plain_cycles": round(plain),
+        "plain_cycles": work.plain_cycles,
         "pays": best["speedup"] > 1,
         "best": {"k": best["k"], "speedup": best["speedup"]},
         "needed": easiest and {
@@ -181,18 +188,22 @@ def plan(work: Workload, source: Source, measured: Sequence[int] | None = ()) ->
     }  # fmt: skip
 
 
-def _predicted(k: int, source: Source, extent: Extent, costs: ProgramCosts, plain: float) -> Record:
-    run = expected_run(k, source.acceptance, extent, costs.cycles)
+def predict(work: Workload, source: Source, k: int) -> Record:
+    """What is known of K guesses a block without running them, see `plan`."""
+    work.cover(k)
+    extent = work.extent(source.draft_cycles)
+    cycles, plain = work.costs.cycles, work.plain_cycles
+    run = expected_run(k, source.acceptance, extent, cycles)
     predicted = {
-        "geometric": geometric_speedup(k, run.acceptance_rate, extent, costs.cycles),
-        "rates": plain / expected_run(k, run.rates(), extent, costs.cycles).cycles,
+        "geometric": geometric_speedup(k, run.acceptance_rate, extent, cycles),
+        "rates": plain / expected_run(k, run.rates(), extent, cycles).cycles,
     }
     if source.kind == "measured":
         predicted["profile"] = plain / run.cycles
     return {
         "k": k,
         "speedup": plain / run.cycles,
-        "break_even_acceptance": break_even_acceptance(k, extent, costs.cycles),
+        "break_even_acceptance": break_even_acceptance(k, extent, cycles),
         "expected": _expected_record(run),
         "predicted": predicted,
         "measured": None,
@@ -209,35 +220,33 @@ def _expected_record(run: Expected) -> Record:
     }
 
 
-def _measure(entry: Record, work: Workload, source: Source) -> None:
-    """Run one K on executed programs, and put it beside its prediction."""
+def measure(work: Workload, source: Source, k: int) -> Record:
+    """Runs of one K on executed programs, as sums over the runs, without the prompt's prefill.
+
+    InputError where the source has nothing to run.
+    """
     runs = [
         decode(
             work.target, work.prompt, work.new_tokens,
-            proposer=proposer, num_speculative_tokens=entry["k"],
+            proposer=proposer, num_speculative_tokens=k,
         )
         for proposer in source.proposers()
     ]  # fmt: skip
     if not runs:
         raise InputError("nothing can be run with a given acceptance, expected no K to measure")
-    plain = sum(work.costs.cycles(1, len(work.prompt) - 1 + p) for p in range(work.new_tokens))
     counts = [acceptance(run) for run in runs]
     proposed = sum(each["proposed"] for each in counts)
-    executed = sum(
-        total_counters(run.runs).total - total_counters(run.prefill).total for run in runs
-    )
+    executed = sum(total_counters(block.runs).total for run in runs for block in run.blocks)
     cycles = executed + (proposed * source.draft_cycles if source.is_assumed else 0)
     end = len(work.prompt) + work.new_tokens
-    entry["measured"] = {
+    work.on_step()
+    return {
         "runs": len(runs),
         "executed_cycles": executed,
         "cycles": cycles,
         "blocks": sum(each["blocks"] for each in counts),
         "accepted": sum(each["accepted"] for each in counts),
         "proposed": proposed,
-        "speedup": len(runs) * plain / cycles,
+        "speedup": len(runs) * work.plain_cycles / cycles,
         "tokens_equal": all(run.prompt + run.tokens == work.text[:end] for run in runs),
     }
-    measured = entry["measured"]["speedup"]
-    entry["errors"] = {name: value / measured - 1 for name, value in entry["predicted"].items()}
-    work.on_step()

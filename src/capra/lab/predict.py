@@ -93,6 +93,11 @@ def profile_of(
     return Profile(tuple(right)), cycles / guesses if guesses else 0.0
 
 
+def guess_cycles(proposer: Proposer, prompt: Sequence[int]) -> float:
+    """Cycles of a draft a guess, by having it guess once."""
+    return profile_of(proposer, prompt, len(prompt), 1, 1)[1]
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """Where a run starts, how far it goes, and what its guesses cost."""
