@@ -122,7 +122,8 @@ def anatomy_table(record: Record) -> RenderableType:
         cells = [f"{value:,}" for value in values]
         ratio = f"{values[0] / values[1]:.2f}" if values[1] else ""
         table.add_row(name, *cells[:2], ratio, *cells[2:])
-    table.caption = f"{record['verifier']['name']} of {record['model']}; c: cached rows of a step; draft: bigram"
+    verifier = record["verifier"]["name"]
+    table.caption = f"{verifier} of {record['model']}; c: rows in the cache of a step"
     table.caption_justify = "left"
     return table
 

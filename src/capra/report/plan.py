@@ -81,7 +81,7 @@ def cost_curve_table(curve: Record) -> RenderableType:
         table.add_row(
             f"{point['rows']}", f"{point['cycles']:,}", f"{point['relative']:.2f}",
             f"{point['added']:+.2f}",
-            f"cliff: K = {point['rows'] - 1} opens a new row of tiles" if point["is_cliff"] else "",
+            f"cliff: new row of tiles, K = {point['rows'] - 1}" if point["is_cliff"] else "",
         )  # fmt: skip
     table.columns[-1].justify = "left"
     return table
