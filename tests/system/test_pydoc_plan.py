@@ -12,7 +12,7 @@ from capra.lm.tokenizer import CharTokenizer
 from capra.spec_decode.proposers import ChainProposer
 
 FULL = os.environ.get("CAPRA_FULL") == "1"
-TOKENS, KS = (64, (1, 2, 3, 4, 5, 7)) if FULL else (8, (1, 3))
+TOKENS, KS = (64, (1, 2, 3, 4, 5, 7)) if FULL else (6, (1, 2))
 PROMPTS = ("A list of", "The with statement", "class ") if FULL else ("A list of",)
 WITHIN = 0.03
 

@@ -18,8 +18,8 @@ from capra.cli.options import (
     ScratchpadOption,
     StartTokenOption,
     positive,
-    rates,
     real,
+    reals,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar
 from capra.cli.runs import chosen_model, draft_maker, prompt_tokens, settings_record
@@ -103,7 +103,7 @@ def plan(
         )
     if draft_cycles is not None and not 0 <= draft_cycles < float("inf"):
         raise InputError(f"--draft-cycles is {draft_cycles}, expected a number of at least 0")
-    given_rates = None if given is None else Rates(rates(given))
+    given_rates = None if given is None else Rates(reals(given))
     is_tiny = model in TINY_MODELS
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
     tokens = prompt_tokens(language_model, prompt, start_token)

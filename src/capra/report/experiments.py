@@ -108,7 +108,9 @@ def _tokens(tokens: Sequence[int], kinds: Sequence[str], vocabulary: Sequence[st
 
 def _label(token: int, vocabulary: Sequence[str]) -> str:
     """A number, or a character in quotes; the number of a token outside the vocabulary."""
-    name = vocabulary[token] if 0 <= token < len(vocabulary) else f"{token}"
+    if not 0 <= token < len(vocabulary):
+        return f"{token}"
+    name = vocabulary[token]
     return repr(name) if len(name) == 1 else name.strip()
 
 
@@ -168,7 +170,7 @@ def causality_table(record: Record) -> RenderableType:
                 f"{row}", f"{token}", " ".join(f"{x:4d}" for x in logits[:CAUSALITY_COLUMNS]),
                 shown,
             )  # fmt: skip
-    outcome = "holds" if record["holds"] else "DOES NOT HOLD"
+    outcome = "holds" if record["holds"] else "FAILS"
     table.caption = (
         f"{record['model']}, cache {' '.join(map(str, record['cache']))}: causality {outcome}"
     )

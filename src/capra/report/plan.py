@@ -103,10 +103,12 @@ def serving_formula_table(record: Record) -> RenderableType:
 
 def serving_lines(record: Record) -> list[str]:
     """What was run for the second table."""
+    runs = record["runs"]
     return [
-        f"On the chip: {record['model']}, {record['runs']} runs of {record['new_tokens']} tokens a "
-        f"line with a synthetic draft; executed: a step {record['step_cycles']:,.0f} cycles, a "
-        f"guess {record['draft_cycles']:,.0f}. Behind a speedup, the formula's error.",
+        f"On the chip: {record['model']}, {runs} run{'s' * (runs != 1)} of "
+        f"{record['new_tokens']} tokens a line with a synthetic draft; executed: a step "
+        f"{record['step_cycles']:,.0f} cycles, a guess {record['draft_cycles']:,.0f}. Behind a "
+        "speedup, the formula's error.",
     ]
 
 
