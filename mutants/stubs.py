@@ -112,7 +112,7 @@ _WHOLE_COMPILER: Final = (
 
 _LOOP: Final = (
     "tests/spec_decode/test_decode.py",
-    "tests/spec_decode/test_experiments.py",
+    "tests/lab/test_experiments.py",
     "tests/system/test_exactness.py::test_every_number_of_accepted_guesses[3]",
     "tests/system/test_recorded_results.py::test_the_seven_runs_of_the_table",
     "tests/test_tiny.py",

@@ -1,11 +1,15 @@
-"""What every test may use: the hypothesis profile, the seed of the random tests, their counts."""
+"""What every test may use: the hypothesis profile, seeds and counts of random tests, commands."""
 
 import os
+import sys
 from collections import Counter, defaultdict
 from typing import cast
 
 import pytest
 from hypothesis import settings
+from tests.command import Cli, Result
+
+from capra.cli import main
 
 settings.register_profile(
     "capra",
@@ -27,6 +31,21 @@ def _seeds() -> list[int]:
 def seed(request: pytest.FixtureRequest) -> int:
     """Seed of a random test, shown in its name: 0, 1 and 2, or CAPRA_SEED where that is set."""
     return cast(int, request.param)
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs a command in this process."""
+
+    def run(*args: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["capra", *map(str, args)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return Result(stopped.value.code, captured.out, captured.err)
+
+    return run
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

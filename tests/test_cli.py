@@ -9,7 +9,6 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ import numpy.typing as npt
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save
+from tests.command import Cli, Result
 from tests.lm.samples import CHARACTERS, chip_target, text_model, tiny
 
 import capra
-from capra.cli import main
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import PASSES
 from capra.ir.graph import Graph
@@ -38,36 +37,10 @@ from capra.lm.train import TrainedModel
 from capra.sim.device import Execution
 
 SCRIPT = Path(sys.executable).with_name("capra")
-COMMANDS = ("decode", "table", "grid", "compile", "dis", "replay", "certify", "eval", "train")
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        assert self.code == 0, self.err
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Result]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Runs a command in this process."""
-
-    def run(*args: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["capra", *map(str, args)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Result(stopped.value.code, captured.out, captured.err)
-
-    return run
+COMMANDS = (
+    "decode", "table", "grid", "trace", "anatomy", "causality", "serving", "plan", "compile",
+    "dis", "replay", "certify", "eval", "train",
+)  # fmt: skip
 
 
 def _script(*args: str) -> Result:
@@ -483,7 +456,7 @@ def test_table_and_grid_have_the_promised_keys(cli: Cli, monkeypatch: pytest.Mon
         "GRID_KS": (1, 2), "GRID_NOISES": (0.0,),
     }  # fmt: skip
     for name, value in small.items():
-        monkeypatch.setattr(f"capra.spec_decode.experiments.{name}", value)
+        monkeypatch.setattr(f"capra.lab.experiments.{name}", value)
     runs = cli("table", "--json").json()
     assert list(runs) == ["runs"] and len(runs["runs"]) == 2
     assert {"model", "decode", "programs", "cycles", "tokens_equal"} == set(runs["runs"][0])

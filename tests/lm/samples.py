@@ -12,19 +12,18 @@ from functools import cache
 
 import numpy as np
 
+from capra.lm import tiny as tiny_models
 from capra.lm.bigram import fitted_logits
 from capra.lm.calibrate import calibrate
 from capra.lm.checkpoint import chip_for
 from capra.lm.model import LanguageModel, ModelConfig
 from capra.lm.models import load_model
 from capra.lm.target import ChipTarget
-from capra.lm.tiny import random_weights, tiny_model
 from capra.numerics import FloatArray
 
 CHARACTERS = "abcdefghijkl"
 CONTEXT = 24
 ATTENTION_GAIN = 2.0
-SHARP_GAIN = 4.0
 
 
 @cache
@@ -49,11 +48,8 @@ def text_model() -> LanguageModel:
 
 @cache
 def sharp_model() -> LanguageModel:
-    """random(2) with Wq and Wk times 4: the model of the causality check."""
-    weights = random_weights(2)
-    for name in ("layers.0.wq", "layers.0.wk"):
-        weights[name] = weights[name] * SHARP_GAIN
-    return tiny_model("random", weights)
+    """The model of the causality check."""
+    return tiny_models.sharp_model(2)
 
 
 @cache

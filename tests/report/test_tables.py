@@ -1,19 +1,17 @@
 """Tables show the record they are given, and nothing has to run for it."""
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console, RenderableType
+from tests.report.printed import printed_rows
 
+from capra.report.experiments import grid_table, runs_table
 from capra.report.tables import (
     certificate_lines,
     comparison_table,
     evaluation_table,
-    grid_table,
     rtl_lines,
     run_certificate_line,
-    runs_table,
     tensor_error_table,
     verdict,
 )
@@ -34,20 +32,8 @@ RECORD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _lines(table: RenderableType) -> dict[str, list[str]]:
-    """The rows of a printed table by their first cell."""
-    console = Console(file=io.StringIO(), width=200)
-    console.print(table)
-    assert isinstance(console.file, io.StringIO)
-    rows = [
-        [cell.strip() for cell in line.split("  ") if cell.strip()]
-        for line in console.file.getvalue().splitlines()
-    ]
-    return {row[0]: row[1:] for row in rows if row}
-
-
 def test_plain_and_speculative_stand_side_by_side() -> None:
-    lines = _lines(comparison_table(RECORD))
+    lines = printed_rows(comparison_table(RECORD))
     assert lines["plain"] == ["speculative"]
     assert lines["tokens"] == ["3", "3"]
     assert lines["programs"] == ["4", "9"]
@@ -106,7 +92,7 @@ def test_the_runs_stand_below_each_other() -> None:
         "acceptance_rate": 0.8, "programs": 40, "cycles": 172278, "speedup": 1.5576,
         "tokens_equal": False,
     }  # fmt: skip
-    lines = _lines(runs_table([plain, run]))
+    lines = printed_rows(runs_table([plain, run]))
     assert lines["structured"] == ["plain", "32", "268,346", "yes"]
     assert lines["random"] == ["0", "3", "24 / 30", "10", "40", "172,278", "1.56", "NO"]
 
@@ -117,7 +103,7 @@ def test_the_grid_has_a_row_a_noise_and_a_column_a_k() -> None:
         for k in (2, 1)
         for noise in (3, 0.5)
     ]
-    lines = _lines(grid_table(cells))
+    lines = printed_rows(grid_table(cells))
     assert lines["draft noise"] == ["k = 1", "k = 2"]
     assert lines["0.5"] == ["0.60 (10%)", "0.70 (20%)"]
     assert lines["3"] == ["3.10 (10%)", "3.20 (20%)"]
@@ -128,7 +114,7 @@ def test_chip_and_float_stand_side_by_side() -> None:
         "chip_bits_per_character": 2.58765, "float_bits_per_character": 2.4,
         "greedy_agreement": 0.8876, "greedy_texts": {"characters": 64, "common_prefixes": [7, 64]},
     }  # fmt: skip
-    lines = _lines(evaluation_table(record))
+    lines = printed_rows(evaluation_table(record))
     assert lines["bits per character"] == ["2.588", "2.400"]
     assert lines["greedy token as in float"] == ["88.8%"]
     assert lines["greedy text as in float, of 64 characters"] == ["7, 64"]
@@ -137,14 +123,14 @@ def test_chip_and_float_stand_side_by_side() -> None:
 def test_tensor_errors_begin_with_the_largest_and_never_lack_the_logits() -> None:
     tensors = {f"t{n}": {"relative_l2": n / 100, "largest_steps": n / 2} for n in range(1, 30)}
     tensors["logits"] = {"relative_l2": 0.001, "largest_steps": 0.25}
-    lines = _lines(tensor_error_table({"windows": 2, "tensors": tensors}))
+    lines = printed_rows(tensor_error_table({"windows": 2, "tensors": tensors}))
     names = list(lines)
     assert names[:3] == ["tensor, over 2 windows", "t29", "t28"]
     assert names[12:14] == ["t18", "logits"]
     assert lines["t29"] == ["29.00%", "14.5"] and lines["logits"] == ["0.10%", "0.2"]
     assert names[14].startswith("the largest of 30, and the logits")
     few = {name: tensors[name] for name in ("t1", "t2", "logits")}
-    names = list(_lines(tensor_error_table({"windows": 1, "tensors": few})))
+    names = list(printed_rows(tensor_error_table({"windows": 1, "tensors": few})))
     assert names == ["tensor, over 1 window", "t2", "t1", "logits"]
 
 

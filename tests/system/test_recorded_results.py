@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from tests.lm.samples import chip_target, tiny
 
+from capra.lab.experiments import grid_cells, table_runs
 from capra.lm.reference import greedy_tokens
 from capra.lm.target import ChipTarget, InterpretedTarget
 from capra.spec_decode.decode import decode
-from capra.spec_decode.experiments import grid_cells, table_runs
 
 RUNS: list[dict[str, Any]] = [
     {"model": "structured", "decode": "plain", "programs": 32, "cycles": 268346},

@@ -1,21 +1,25 @@
 """capra decode."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from capra.cli.app import app
 from capra.cli.options import (
+    DraftNoiseOption,
+    DraftOption,
+    DraftSeedOption,
     ExternalOption,
+    GuessesOption,
     JsonOption,
     ModelOption,
     ModelSeedOption,
+    NewTokensOption,
+    PromptOption,
     RtlOption,
     ScratchpadOption,
-    count,
-    real,
+    StartTokenOption,
     whole,
 )
 from capra.cli.output import (
@@ -27,43 +31,20 @@ from capra.cli.output import (
     progress_bar,
     rtl_verifier,
 )
-from capra.cli.runs import DEFAULT_PROMPT, chosen_model, detokenizer, draft_maker, prompt_tokens
+from capra.cli.runs import chosen_model, detokenizer, draft_maker, prompt_tokens, settings_record
 
 
 @app.command(epilog="Example: capra decode --prompt 'The with statement' --max-new-tokens 64")
 def decode(
     model: ModelOption = "pydoc",
     model_seed: ModelSeedOption = 1,
-    draft: Annotated[
-        str,
-        typer.Option(
-            help="bigram, constant, random, always-right, always-wrong, or a checkpoint file "
-            "whose bigram to use."
-        ),
-    ] = "bigram",
-    draft_noise: Annotated[
-        float, typer.Option(parser=real, help="Deviation of the noise that makes a bigram worse.")
-    ] = 0.0,
-    draft_seed: Annotated[
-        int, typer.Option(parser=whole, help="Seed of that noise or of a random draft.")
-    ] = 1,
-    num_speculative_tokens: Annotated[
-        int,
-        typer.Option(
-            "--num-speculative-tokens", "-k", parser=count, help="Guesses in a block; 0: none."
-        ),
-    ] = 3,
-    max_new_tokens: Annotated[
-        int,
-        typer.Option("--max-new-tokens", "-n", parser=count, help="Tokens to generate at most."),
-    ] = 64,
-    prompt: Annotated[
-        str | None, typer.Option(help=f"Text to continue. [default: {DEFAULT_PROMPT!r}]")
-    ] = None,
-    start_token: Annotated[
-        int | None,
-        typer.Option(parser=whole, help="Token to continue instead. [default without text: 0]"),
-    ] = None,
+    draft: DraftOption = "bigram",
+    draft_noise: DraftNoiseOption = 0.0,
+    draft_seed: DraftSeedOption = 1,
+    num_speculative_tokens: GuessesOption = 3,
+    max_new_tokens: NewTokensOption = 64,
+    prompt: PromptOption = None,
+    start_token: StartTokenOption = None,
     stop_token: Annotated[
         int | None, typer.Option(parser=whole, help="Token after which to stop.")
     ] = None,
@@ -115,18 +96,16 @@ def decode(
             num_speculative_tokens=num_speculative_tokens,
         )  # fmt: skip
     record = {
-        "settings": {
-            "model": language_model.config.name,
-            "model_seed": model_seed,
-            "draft": draft,
-            "draft_noise": draft_noise,
-            "draft_seed": draft_seed,
-            "num_speculative_tokens": num_speculative_tokens,
-            "prompt": tokens,
-            "max_new_tokens": max_new_tokens,
-            "chip": asdict(language_model.config.chip),
-            "vocabulary": [detokenize([token]) for token in range(target.vocab_size)],
-        },
+        "settings": settings_record(
+            language_model,
+            tokens,
+            model_seed=model_seed,
+            draft=draft,
+            draft_noise=draft_noise,
+            draft_seed=draft_seed,
+            num_speculative_tokens=num_speculative_tokens,
+            max_new_tokens=max_new_tokens,
+        ),
         **comparison_record(plain, speculative, detokenize),
     }
     if certified is not None:

@@ -1,6 +1,8 @@
 """The recorded experiments: capra table and capra grid."""
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from capra.cli.app import app
 from capra.cli.options import JsonOption, RtlOption
@@ -18,8 +20,8 @@ from capra.cli.output import (
 @app.command(epilog="Example: capra table --json")
 def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
     """The seven recorded runs of the tiny models: 32 tokens, plain and speculative."""
-    from capra.report.tables import runs_table
-    from capra.spec_decode.experiments import RUNS, table_runs
+    from capra.lab.experiments import RUNS, table_runs
+    from capra.report.experiments import runs_table
 
     verifier = rtl_verifier(rtl)
     with progress_bar("runs", RUNS) as advance:
@@ -38,15 +40,26 @@ def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command(epilog="Example: capra grid")
-def grid(as_json: JsonOption = False) -> None:
+def grid(
+    predict: Annotated[
+        bool,
+        typer.Option(
+            "--predict", help="Predict every cell too, in three ways, and show the errors."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Speedup and acceptance of the structured model over draft noise and k: 25 runs."""
-    from capra.report.tables import grid_table
-    from capra.spec_decode.experiments import CELLS, grid_cells
+    from capra.lab.experiments import CELLS, grid_cells
+    from capra.report.experiments import grid_table, prediction_tables
 
     with progress_bar("runs", CELLS) as advance:
-        cells = grid_cells(lambda _cell: advance())
+        cells = grid_cells(lambda _cell: advance(), predict=predict)
     if as_json:
         print_json({"cells": cells})
     else:
         print_table(grid_table(cells))
+        for table in prediction_tables(cells) if predict else ():
+            print()
+            print_table(table)
     exit_unless_equal(cells)

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from capra.cli.runs import DEFAULT_PROMPT
+
 
 def whole(text: str) -> int:
     """A whole number."""
@@ -37,12 +39,54 @@ def positive(text: str) -> int:
     return value
 
 
+def reals(text: str) -> tuple[float, ...]:
+    """Numbers with commas between them."""
+    return tuple(real(part) for part in text.split(","))
+
+
 ModelOption = Annotated[
     str, typer.Option("--model", help="structured, random, pydoc or a checkpoint file.")
 ]
 ModelSeedOption = Annotated[
     int,
     typer.Option("--model-seed", parser=whole, help="Seed of a structured or random model."),
+]
+DraftOption = Annotated[
+    str,
+    typer.Option(
+        "--draft",
+        help="bigram, constant, random, always-right, always-wrong, or a checkpoint file "
+        "whose bigram to use.",
+    ),
+]
+DraftNoiseOption = Annotated[
+    float,
+    typer.Option(
+        "--draft-noise", parser=real, help="Deviation of the noise that makes a bigram worse."
+    ),
+]
+DraftSeedOption = Annotated[
+    int,
+    typer.Option("--draft-seed", parser=whole, help="Seed of that noise or of a random draft."),
+]
+GuessesOption = Annotated[
+    int,
+    typer.Option(
+        "--num-speculative-tokens", "-k", parser=count, help="Guesses in a block; 0: none."
+    ),
+]
+NewTokensOption = Annotated[
+    int, typer.Option("--max-new-tokens", "-n", parser=count, help="Tokens to generate at most.")
+]
+PromptOption = Annotated[
+    str | None,
+    typer.Option("--prompt", help=f"Text to continue. [default: {DEFAULT_PROMPT!r}]"),
+]
+StartTokenOption = Annotated[
+    int | None,
+    typer.Option(
+        "--start-token", parser=whole, help="Token to continue instead. [default without text: 0]"
+    ),
 ]
 ExternalOption = Annotated[
     int | None,

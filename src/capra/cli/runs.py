@@ -1,9 +1,9 @@
 """What the options of a run mean: the model, the prompt, the draft and the text."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from capra.errors import InputError
 
@@ -92,3 +92,17 @@ def detokenizer(model: "LanguageModel") -> Callable[[Sequence[int]], str]:
     if model.characters is None:
         return lambda tokens: "".join(f"{token} " for token in tokens)
     return CharTokenizer(model.characters).decode
+
+
+def settings_record(
+    model: "LanguageModel", prompt: Sequence[int], **options: str | float
+) -> dict[str, Any]:
+    """The settings of a run: its options, the chip, the prompt and the vocabulary."""
+    detokenize = detokenizer(model)
+    return {
+        "model": model.config.name,
+        **options,
+        "prompt": list(prompt),
+        "chip": asdict(model.config.chip),
+        "vocabulary": [detokenize([token]) for token in range(model.config.vocab_size)],
+    }

@@ -22,6 +22,7 @@ CONTEXT: Final = 64
 """Any block within 64 positions fits 8,192 words of external memory."""
 STRUCTURED_GAIN: Final = 0.3
 RULE_LOGIT: Final = 8.0
+SHARP_GAIN: Final = 4.0
 
 _DRAW_ORDER: Final = (
     ("embed", VOCAB, WIDTH),
@@ -83,6 +84,14 @@ def structured_model(seed: int, chip: Chip | None = None) -> LanguageModel:
     """The structured model of a seed, calibrated, with its rule as bigram."""
     model = tiny_model("structured", structured_weights(seed), chip)
     return replace(model, bigram=rule_logits())
+
+
+def sharp_model(seed: int, chip: Chip | None = None) -> LanguageModel:
+    """random(seed) with queries and keys times 4, calibrated: a model whose attention matters."""
+    weights = random_weights(seed)
+    for name in ("layers.0.wq", "layers.0.wk"):
+        weights[name] = weights[name] * SHARP_GAIN
+    return tiny_model("random", weights, chip)
 
 
 def tiny_model(

@@ -1,12 +1,12 @@
 """Records as tables for people. Takes the same records that `--json` prints; runs nothing."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from rich.console import RenderableType
 from rich.table import Table
 
-Record = Mapping[str, Any]
+from capra.report.layout import Record, plain_table
 
 WORST_TENSORS: Final = 12
 """Rows of the table of tensor errors, besides the logits."""
@@ -14,7 +14,7 @@ WORST_TENSORS: Final = 12
 
 def comparison_table(record: Record) -> Table:
     """Plain and speculative decoding side by side."""
-    table = _table("", "plain", "speculative")
+    table = plain_table("", "plain", "speculative")
     plain, speculative = record["plain"], record["speculative"]
     rows = [
         (name, f"{plain_value:,}", f"{speculative_value:,}")
@@ -82,40 +82,6 @@ def _element(value: int | None) -> str:
     return "missing" if value is None else str(value)
 
 
-def runs_table(runs: Sequence[Record]) -> RenderableType:
-    """The table of the reference's runs."""
-    table = _table(
-        "model", "draft noise", "k", "accepted", "blocks", "programs", "cycles", "speedup", "equal"
-    )
-    for run in runs:
-        plain = "decode" in run
-        table.add_row(
-            run["model"],
-            "plain" if plain else f"{run['draft_noise']}",
-            "" if plain else f"{run['k']}",
-            "" if plain else f"{run['accepted']} / {run['proposed']}",
-            "" if plain else f"{run['blocks']}",
-            f"{run['programs']}",
-            f"{run['cycles']:,}",
-            "" if plain else f"{run['speedup']:.2f}",
-            "yes" if run["tokens_equal"] else "NO",
-        )
-    return table
-
-
-def grid_table(cells: Sequence[Record]) -> RenderableType:
-    """Speedup, and acceptance in brackets, by draft noise and k."""
-    ks = sorted({cell["k"] for cell in cells})
-    table = _table("draft noise", *(f"k = {k}" for k in ks))
-    for noise in sorted({cell["draft_noise"] for cell in cells}):
-        row = {cell["k"]: cell for cell in cells if cell["draft_noise"] == noise}
-        table.add_row(
-            f"{noise}",
-            *(f"{row[k]['speedup']:.2f} ({row[k]['acceptance_rate']:.0%})" for k in ks),
-        )
-    return table
-
-
 def rtl_lines(rtl: Mapping[str, Record]) -> list[str]:
     """A line a simulator: how much was replayed, how it compared, how long it took."""
     lines = []
@@ -154,7 +120,7 @@ def certificate_lines(record: Record) -> list[str]:
 
 def evaluation_table(record: Record) -> RenderableType:
     """Bits per character on the chip and in float, and how far their greedy tokens agree."""
-    table = _table("", "chip (int8)", "float")
+    table = plain_table("", "chip (int8)", "float")
     table.add_row(
         "bits per character",
         f"{record['chip_bits_per_character']:.3f}",
@@ -173,7 +139,7 @@ def tensor_error_table(errors: Record) -> RenderableType:
     """The logits and the tensors with the largest relative errors, the largest one first."""
     tensors = sorted(errors["tensors"].items(), key=lambda item: -item[1]["relative_l2"])
     windows = errors["windows"]
-    table = _table(
+    table = plain_table(
         f"tensor, over {windows} window{'s' * (windows != 1)}",
         "relative error", "largest error in steps",
     )  # fmt: skip
@@ -183,11 +149,4 @@ def tensor_error_table(errors: Record) -> RenderableType:
     if len(tensors) > WORST_TENSORS:
         table.caption = f"the largest of {len(tensors)}, and the logits; --json has all"
         table.caption_justify = "left"
-    return table
-
-
-def _table(*headers: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for position, header in enumerate(headers):
-        table.add_column(header, justify="left" if position == 0 else "right")
     return table

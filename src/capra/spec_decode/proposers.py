@@ -139,6 +139,27 @@ def always_wrong(text: Sequence[int], vocab_size: int) -> ScriptedProposer:
     return ScriptedProposer(text, vocab_size, [0])
 
 
+def right_at_rates(
+    text: Sequence[int], vocab_size: int, rates: Sequence[float], seed: int
+) -> ScriptedProposer:
+    """Right at random: guess j of a block with chance rates[j], if the guesses before it are.
+
+    The last rate holds for all later guesses. The draws of a seed are the same for every number of
+    guesses a block.
+    """
+    if not rates:
+        raise InputError("the rates are empty, expected at least one")
+    draw = random.Random(seed)
+
+    def right() -> int:
+        for guess in range(len(text)):
+            if draw.random() >= rates[min(guess, len(rates) - 1)]:
+                return guess
+        return len(text)
+
+    return ScriptedProposer(text, vocab_size, [right() for _ in text])
+
+
 class OutsideProposer:
     """Proposes an id outside the vocabulary, after `right` guesses of another proposer."""
 

@@ -1,9 +1,12 @@
 """The experiments of the reference: the table of seven runs and the grid of 25 cells."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from capra.isa.chip import Chip
+from capra.lab.planner import Workload, measured_source
+from capra.lab.planner import predict as predict_guesses
 from capra.lm.bigram import ChipBigram
 from capra.lm.models import load_bigram, load_model
 from capra.lm.target import ChipTarget, InterpretedTarget
@@ -64,14 +67,27 @@ def table_runs(
     return runs
 
 
-def grid_cells(on_cell: OnRecord = lambda _record: None) -> list[Record]:
-    """The structured model over draft noise and k, each cell against the plain run."""
+def grid_cells(on_cell: OnRecord = lambda _record: None, *, predict: bool = False) -> list[Record]:
+    """The structured model over draft noise and k, each cell against the plain run.
+
+    With `predict`, each cell also has what the planner predicts of its speedup without having run
+    it (`predicted`) and how far off that is (`errors`, relative to the measured speedup).
+    """
     lab = _Lab("structured", SimulatedDevice)
     plain, cells = lab.plain(), list[Record]()
+    work = Workload(lab.target, (START_TOKEN,), NEW_TOKENS, max(GRID_KS))
     for noise in GRID_NOISES:
+        source = measured_source(work, partial(lab.draft, noise)) if predict else None
         for k in GRID_KS:
-            cells.append(lab.cell(plain, noise, k))
-            on_cell(cells[-1])
+            cell = lab.cell(plain, noise, k)
+            if source is not None:
+                cell["predicted"] = predict_guesses(work, source, k)["predicted"]
+                cell["errors"] = {
+                    name: speedup / cell["speedup"] - 1
+                    for name, speedup in cell["predicted"].items()
+                }
+            cells.append(cell)
+            on_cell(cell)
     return cells
 
 
@@ -86,13 +102,15 @@ class _Lab:
     def plain(self) -> Decoded:
         return decode(self.target, [START_TOKEN], NEW_TOKENS)
 
-    def cell(self, plain: Decoded, noise: float, k: int) -> Record:
+    def draft(self, noise: float, _text: Sequence[int] = ()) -> ChainProposer:
         model = self.target.model
         bigram = load_bigram(model, noise, DRAFT_SEED)
-        draft = ChipBigram(bigram, model.config.chip, self.device)
+        return ChainProposer(ChipBigram(bigram, model.config.chip, self.device))
+
+    def cell(self, plain: Decoded, noise: float, k: int) -> Record:
         run = decode(
             self.target, [START_TOKEN], NEW_TOKENS,
-            proposer=ChainProposer(draft), num_speculative_tokens=k,
+            proposer=self.draft(noise), num_speculative_tokens=k,
         )  # fmt: skip
         cycles = total_counters(run.runs).total
         counts = acceptance(run)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from capra.spec_decode import experiments
-from capra.spec_decode.experiments import grid_cells, table_runs
+from capra.lab import experiments
+from capra.lab.experiments import grid_cells, table_runs
 
 PLAIN_KEYS = {"model", "decode", "programs", "cycles", "tokens_equal"}
 CELL_KEYS = {

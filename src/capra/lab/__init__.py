@@ -1,0 +1,1 @@
+"""Experiments, the planner and sweeps: what runs are worth, as records."""

@@ -1,0 +1,193 @@
+"""What a run will cost: from how often guesses are right, and from what programs cost.
+
+Two models of a run:
+
+    geometric   E t(1) / (k draft + t(k+1)),  E = (1 - a^(k+1)) / (1 - a): one acceptance a for
+                every guess, costs t at one cache, a text without an end
+    positional  the expected cycles of every block that the run can have: the chance that a block
+                starts at a position of the text, times the cost of its program at that cache
+
+The second takes any `Acceptance`: `Rates` by the position of a guess in its block, which knows
+nothing of the text, or `Profile`, which knows for every position of one text how many guesses of a
+block there would be right. A draft that looks at the text and nothing else makes the same guesses
+in a run as along the text, so that a profile leaves nothing to chance.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from capra.errors import InputError
+from capra.isa.timing import sum_counters
+from capra.spec_decode.decode import count_accepted
+from capra.spec_decode.proposers import Proposer
+
+GEOMETRIC_CACHE: Final = 12
+"""The cache at which the geometric model takes its costs, as in the recorded experiment."""
+
+BISECTIONS: Final = 40
+
+Cycles = Callable[[int, int], int]
+"""Cycles of one pass of the target, by rows and cache."""
+
+
+class Acceptance(Protocol):
+    """How many guesses of a block are right."""
+
+    def accepted(self, position: int, guesses: int) -> Sequence[float]:
+        """Chances that 0, 1, ... all of the guesses for new token `position` on are accepted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Guess j is right with chance conditional[j] if those before it are; the last one goes on."""
+
+    conditional: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.conditional:
+            raise InputError("no acceptance is given, expected at least one rate")
+        for rate in self.conditional:
+            if not 0 <= rate <= 1:
+                raise InputError(f"the acceptance is {rate}, expected numbers of 0 .. 1")
+
+    def accepted(self, position: int, guesses: int) -> Sequence[float]:
+        """The same at every position of the text."""
+        chances, reached = list[float](), 1.0
+        for guess in range(guesses):
+            rate = self.conditional[min(guess, len(self.conditional) - 1)]
+            chances.append(reached * (1 - rate))
+            reached *= rate
+        return [*chances, reached]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """right[p] guesses for new token p and those behind it are right, before the first wrong."""
+
+    right: tuple[int, ...]
+
+    def accepted(self, position: int, guesses: int) -> Sequence[float]:
+        """Certainty."""
+        accepted = min(self.right[position], guesses)
+        return [*([0.0] * accepted), 1.0]
+
+
+def profile_of(
+    proposer: Proposer, text: Sequence[int], prompt: int, new_tokens: int, max_guesses: int
+) -> tuple[Profile, float]:
+    """The profile of a draft along a target's text, and its cycles a guess, executed.
+
+    `text` is the prompt, of that many tokens, and the target's own continuation. It should be
+    `max_guesses` longer than the run that is to be predicted; guesses behind its end count as
+    wrong.
+    """
+    right, guesses, cycles = list[int](), 0, 0
+    for start in range(prompt, prompt + new_tokens):
+        proposal = proposer.propose(text[:start], max_guesses)
+        expected = text[start : start + len(proposal.tokens)]
+        right.append(count_accepted(proposal.tokens[: len(expected)], expected))
+        guesses += len(proposal.tokens)
+        cycles += sum_counters(run.counters for run in proposal.runs).total
+    return Profile(tuple(right)), cycles / guesses if guesses else 0.0
+
+
+def guess_cycles(proposer: Proposer, prompt: Sequence[int]) -> float:
+    """Cycles of a draft a guess, by having it guess once."""
+    return profile_of(proposer, prompt, len(prompt), 1, 1)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where a run starts, how far it goes, and what its guesses cost."""
+
+    first_cache: int
+    """Rows in the cache before the first block: the prompt without its last token."""
+    new_tokens: int
+    context: int
+    draft_cycles: float
+    """Cycles of the draft a guess."""
+
+    def guesses(self, position: int, k: int) -> int:
+        """Guesses of a block at a position: fewer than k where the context ends."""
+        return min(k, self.context - self.first_cache - position - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Expected counts of a run with k guesses a block."""
+
+    cycles: float
+    """Draft and target, without the prompt's prefill."""
+    blocks: float
+    proposed: float
+    accepted_per_position: tuple[float, ...]
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Accepted / proposed, 0 without guesses."""
+        return sum(self.accepted_per_position) / self.proposed if self.proposed else 0.0
+
+    def rates(self) -> Rates:
+        """The acceptance of every guess of a block, given the ones before it; 0 where none was."""
+        reached = (self.blocks, *self.accepted_per_position)
+        return Rates(tuple(
+            after / before if before else 0.0
+            for before, after in zip(reached, self.accepted_per_position, strict=False)
+        ))  # fmt: skip
+
+
+def expected_run(k: int, acceptance: Acceptance, extent: Extent, cycles: Cycles) -> Expected:
+    """The positional model: every block that the run can have, by its chance.
+
+    Blocks are independent of each other. k = 0 is plain decoding.
+    """
+    starts = [1.0] + [0.0] * extent.new_tokens  # chance that a block starts at a position
+    cost, proposed, per_position = 0.0, 0.0, [0.0] * k
+    for position in range(extent.new_tokens):
+        chance = starts[position]
+        if chance == 0:
+            continue
+        guesses = extent.guesses(position, k)
+        proposed += chance * guesses
+        cost += chance * guesses * extent.draft_cycles
+        cost += chance * cycles(guesses + 1, extent.first_cache + position)
+        for accepted, share in enumerate(acceptance.accepted(position, guesses)):
+            for guess in range(accepted):
+                per_position[guess] += chance * share
+            starts[min(position + accepted + 1, extent.new_tokens)] += chance * share
+    return Expected(cost, sum(starts[:-1]), proposed, tuple(per_position))
+
+
+def tokens_a_pass(acceptance: float, k: int) -> float:
+    """E = 1 + a + ... + a^k: tokens of one pass if every guess is right with chance a."""
+    return sum(acceptance**guess for guess in range(k + 1))
+
+
+def geometric_speedup(k: int, acceptance: float, extent: Extent, cycles: Cycles) -> float:
+    """The geometric model, with costs at GEOMETRIC_CACHE, or where a block still fits before it."""
+    cache = min(GEOMETRIC_CACHE, extent.context - k - 1)
+    pass_cycles = k * extent.draft_cycles + cycles(k + 1, cache)
+    return tokens_a_pass(acceptance, k) * cycles(1, cache) / pass_cycles
+
+
+def break_even_acceptance(k: int, extent: Extent, cycles: Cycles) -> float | None:
+    """The acceptance, the same for every guess, with which speculation costs what plain does.
+
+    By the positional model; None if not even a perfect draft is worth it, 0 if any is.
+    """
+    plain = expected_run(0, Rates((0.0,)), extent, cycles).cycles
+
+    def pays(rate: float) -> bool:
+        return expected_run(k, Rates((rate,)), extent, cycles).cycles <= plain
+
+    if not pays(1.0):
+        return None
+    low, high = 0.0, 1.0
+    if pays(low):
+        return low
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if pays(middle) else (middle, high)
+    return high

@@ -1,0 +1,178 @@
+"""The recorded experiments as tables."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from capra.report.layout import Record, plain_table
+
+
+def runs_table(runs: Sequence[Record]) -> RenderableType:
+    """The table of the reference's runs."""
+    table = plain_table(
+        "model", "draft noise", "k", "accepted", "blocks", "programs", "cycles", "speedup", "equal"
+    )
+    for run in runs:
+        plain = "decode" in run
+        table.add_row(
+            run["model"],
+            "plain" if plain else f"{run['draft_noise']}",
+            "" if plain else f"{run['k']}",
+            "" if plain else f"{run['accepted']} / {run['proposed']}",
+            "" if plain else f"{run['blocks']}",
+            f"{run['programs']}",
+            f"{run['cycles']:,}",
+            "" if plain else f"{run['speedup']:.2f}",
+            "yes" if run["tokens_equal"] else "NO",
+        )
+    return table
+
+
+def grid_table(cells: Sequence[Record]) -> RenderableType:
+    """Speedup, and acceptance in brackets, by draft noise and k."""
+    ks = sorted({cell["k"] for cell in cells})
+    table = plain_table("draft noise", *(f"k = {k}" for k in ks))
+    for noise in sorted({cell["draft_noise"] for cell in cells}):
+        row = {cell["k"]: cell for cell in cells if cell["draft_noise"] == noise}
+        table.add_row(
+            f"{noise}",
+            *(f"{row[k]['speedup']:.2f} ({row[k]['acceptance_rate']:.0%})" for k in ks),
+        )
+    return table
+
+
+def prediction_tables(cells: Sequence[Record]) -> list[RenderableType]:
+    """The error of each way to predict a cell's speedup, by draft noise and k."""
+    ks = sorted({cell["k"] for cell in cells})
+    tables = list[RenderableType]()
+    for name in cells[0]["errors"]:
+        table = plain_table(f"error of {name}", *(f"k = {k}" for k in ks))
+        for noise in sorted({cell["draft_noise"] for cell in cells}):
+            row = {cell["k"]: cell for cell in cells if cell["draft_noise"] == noise}
+            table.add_row(f"{noise}", *(f"{row[k]['errors'][name]:+.1%}" for k in ks))
+        tables.append(table)
+    return tables
+
+
+SIGNS: Final = {
+    "accepted": ("+", "green"),
+    "rejected": ("x", "red"),
+    "recovered": ("<", "yellow"),
+    "bonus": ("*", "cyan"),
+}
+"""What became of a token: its sign, and its colour where there are colours."""
+
+
+def trace_table(record: Record) -> RenderableType:
+    """A line a block: its rows, the target's choices, what was emitted, cycles of both models.
+
+    A token carries a sign; colours repeat it.
+    """
+    vocabulary = record["settings"]["vocabulary"]
+    table = plain_table(
+        "#", "cache", "last, guesses", "choices", "accepted", "emitted", "draft", "target"
+    )
+    for column in table.columns[2:6]:
+        column.justify = "left"
+    cache = len(record["settings"]["prompt"]) - 1
+    for number, block in enumerate(record["speculative"]["trace"], start=1):
+        accepted, guesses = block["accepted"], block["proposed"]
+        draft = sum(run["cycles"] for run in block["programs"] if run["role"] == "draft")
+        target = sum(run["cycles"] for run in block["programs"] if run["role"] != "draft")
+        signs = ["accepted"] * accepted + ["rejected"] * (len(guesses) - accepted)
+        last = "bonus" if accepted == len(guesses) else "recovered"
+        table.add_row(
+            f"{number}", f"{cache}",
+            _tokens([block["tokens"][0], *guesses], ["", *signs], vocabulary),
+            _tokens(block["choices"], [""] * len(block["choices"]), vocabulary),
+            f"{accepted} / {len(guesses)}",
+            _tokens(block["emitted"], ["accepted"] * accepted + [last], vocabulary),
+            f"{draft:,}", f"{target:,}",
+        )  # fmt: skip
+        cache += accepted + 1
+    table.caption = ", ".join(f"{sign} {name}" for name, (sign, _) in SIGNS.items())
+    table.caption_justify = "left"
+    return table
+
+
+def _tokens(tokens: Sequence[int], kinds: Sequence[str], vocabulary: Sequence[str]) -> Text:
+    text = Text()
+    for token, kind in zip(tokens, kinds, strict=True):
+        sign, colour = SIGNS.get(kind, ("", ""))
+        text.append(" " if text else "")
+        text.append(_label(token, vocabulary) + sign, style=colour)
+    return text
+
+
+def _label(token: int, vocabulary: Sequence[str]) -> str:
+    """A number, or a character in quotes; the number of a token outside the vocabulary."""
+    if not 0 <= token < len(vocabulary):
+        return f"{token}"
+    name = vocabulary[token]
+    return repr(name) if len(name) == 1 else name.strip()
+
+
+def anatomy_table(record: Record) -> RenderableType:
+    """A verifier, its steps, their sum and ratio, and the draft."""
+    programs = [record["verifier"], record["steps_together"], *record["steps"], record["draft"]]
+    steps = [f"c = {step['cache']}" for step in record["steps"]]
+    together = record["steps_together"]["name"]
+    table = plain_table("", "verifier", together, "ratio", *steps, "draft")
+    for name, values in _rows(programs):
+        cells = [f"{value:,}" for value in values]
+        ratio = f"{values[0] / values[1]:.2f}" if values[1] else ""
+        table.add_row(name, *cells[:2], ratio, *cells[2:])
+    verifier = record["verifier"]["name"]
+    table.caption = f"{verifier} of {record['model']}; c: rows in the cache of a step"
+    table.caption_justify = "left"
+    return table
+
+
+def programs_table(record: Record) -> RenderableType:
+    """Programs side by side, with the cycles of each over those of the first."""
+    table = plain_table("", *(program["name"] for program in record["programs"]))
+    for name, values in _rows(record["programs"]):
+        table.add_row(name, *(f"{value:,}" for value in values))
+    table.add_row("cycles / the first's", *(f"{ratio:.2f}" for ratio in record["ratios"]))
+    return table
+
+
+def _rows(programs: Sequence[Record]) -> Iterator[tuple[str, list[int]]]:
+    """What is counted, and the count of each program."""
+    yield "instructions", [program["instructions"] for program in programs]
+    for mnemonic in dict.fromkeys(name for program in programs for name in program["histogram"]):
+        yield f"  {mnemonic}", [program["histogram"].get(mnemonic, 0) for program in programs]
+    yield "words loaded", [program["words_loaded"] for program in programs]
+    yield "  of weights", [program["weight_words"] for program in programs]
+    yield "cycles", [program["cycles"] for program in programs]
+    for unit in programs[0]["cycles_by_unit"]:
+        yield f"  {unit}", [program["cycles_by_unit"][unit] for program in programs]
+
+
+CAUSALITY_COLUMNS: Final = 5
+"""Logits of a row that are printed."""
+
+
+def causality_table(record: Record) -> RenderableType:
+    """The first logits of every row of every block, and whether the row is the first block's."""
+    table = plain_table("block", "row", "token", "first logits", "as in the first block")
+    for column in table.columns[3:]:
+        column.justify = "left"
+    for number, block in enumerate(record["blocks"]):
+        for row, (token, logits, equal) in enumerate(
+            zip(block["tokens"], block["logits"], block["equal"], strict=True)
+        ):
+            shown = "" if number == 0 else "every integer" if equal else "different"
+            table.add_row(
+                " ".join(map(str, block["tokens"])) if row == 0 else "",
+                f"{row}", f"{token}", " ".join(f"{x:4d}" for x in logits[:CAUSALITY_COLUMNS]),
+                shown,
+            )  # fmt: skip
+    outcome = "holds" if record["holds"] else "FAILS"
+    table.caption = (
+        f"{record['model']}, cache {' '.join(map(str, record['cache']))}: causality {outcome}"
+    )
+    table.caption_justify = "left"
+    return table
