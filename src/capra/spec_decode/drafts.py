@@ -37,22 +37,20 @@ def draft_maker(
     """How to make the proposer of a name, given the prompt and the plain run's continuation.
 
     What can be refused is refused now; only the scripted proposers need that text. A proposer may
-    have a state, so every run needs one of its own.
+    have a state, so that every run needs one of its own.
     """
     check_draft(name)
     vocab = model.config.vocab_size
     if name in SCRIPTED:
         return lambda text: SCRIPTED[name](text, vocab)
-    proposer: Proposer
     if name == "constant":
-        proposer = ConstantProposer(0)
-    elif name == "random":
-        proposer = RandomProposer(vocab, seed)
-    else:
-        bigram = (
-            load_bigram(model, noise, seed)
-            if name == BIGRAM
-            else load_bigram_from(Path(name), model, noise, seed)
-        )
-        proposer = ChainProposer(ChipBigram(bigram, model.config.chip, device))
-    return lambda _text: proposer
+        return lambda _text: ConstantProposer(0)
+    if name == "random":
+        return lambda _text: RandomProposer(vocab, seed)
+    bigram = (
+        load_bigram(model, noise, seed)
+        if name == BIGRAM
+        else load_bigram_from(Path(name), model, noise, seed)
+    )
+    draft = ChipBigram(bigram, model.config.chip, device)
+    return lambda _text: ChainProposer(draft)
