@@ -1,6 +1,8 @@
 """Workers as actors of a Ray cluster. Needs the extra: `pip install capra[ray]`."""
 
 import os
+import signal
+import socket
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,6 +13,11 @@ from capra.lab.sweep.extras import import_extra
 
 LOCAL: Final = "local"
 """The address of a Ray that is started for the sweep, on this machine."""
+
+AUTO: Final = "auto"
+"""The address of the Ray that runs on this machine already."""
+
+CONNECT_SECONDS: Final = 10.0
 
 
 class RayPool:
@@ -24,7 +31,9 @@ class RayPool:
         """
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report over the network
         self._ray = import_extra("ray", "ray")
+        _check_address(address)
         options: dict[str, Any] = {"num_cpus": size} if address == LOCAL else {}
+        on_sigterm = signal.getsignal(signal.SIGTERM)
         try:
             self._ray.init(
                 address, include_dashboard=False, logging_level="error", log_to_driver=False,
@@ -32,6 +41,7 @@ class RayPool:
             )  # fmt: skip
         except (OSError, RuntimeError, ValueError) as error:
             raise InputError(f"cannot use a Ray cluster at {address!r}: {error}") from None
+        signal.signal(signal.SIGTERM, on_sigterm)  # Ray's own handler aborts
         try:
             self.size = self._workers_for(address, size)
             actor = self._ray.remote(num_cpus=1)(_Actor)
@@ -72,6 +82,19 @@ class RayPool:
             raise SweepError(
                 f"a Ray worker died, expected the results of a cell: {error}"
             ) from None
+
+
+def _check_address(address: str) -> None:
+    """Raise InputError unless Ray may be there: it would look for one for minutes."""
+    if address in (LOCAL, AUTO):
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise InputError(f"the address is {address!r}, expected {AUTO}, {LOCAL} or HOST:PORT")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"cannot use a Ray cluster at {address!r}: {error}") from None
 
 
 class _Actor:
