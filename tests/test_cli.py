@@ -38,7 +38,18 @@ from capra.lm.train import TrainedModel
 from capra.sim.device import Execution
 
 SCRIPT = Path(sys.executable).with_name("capra")
-COMMANDS = ("decode", "table", "grid", "compile", "dis", "replay", "certify", "eval", "train")
+COMMANDS = (
+    "decode",
+    "table",
+    "grid",
+    "sweep",
+    "compile",
+    "dis",
+    "replay",
+    "certify",
+    "eval",
+    "train",
+)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class LocalPool:
         self.size = size
         # A forked worker would hold the other workers' pipes open, and outlive a killed parent.
         context = multiprocessing.get_context("spawn")
-        self._workers = []
+        self.processes = []
         self._pipes: list[Connection] = []
         for number in range(self.size):
             ours, theirs = context.Pipe()
@@ -30,7 +30,7 @@ class LocalPool:
             )
             worker.start()
             theirs.close()
-            self._workers.append(worker)
+            self.processes.append(worker)
             self._pipes.append(ours)
 
     def submit(self, worker: int, cell: Cell) -> None:
@@ -56,14 +56,14 @@ class LocalPool:
 
     def close(self) -> None:
         """Terminate the workers."""
-        for worker in self._workers:
+        for worker in self.processes:
             worker.terminate()
-        for worker, pipe in zip(self._workers, self._pipes, strict=True):
+        for worker, pipe in zip(self.processes, self._pipes, strict=True):
             worker.join()
             pipe.close()
 
     def _death(self, number: int) -> SweepError:
-        worker = self._workers[number]
+        worker = self.processes[number]
         worker.join(timeout=1)
         return SweepError(
             f"{worker.name} (process {worker.pid}) died with exit code {worker.exitcode}, expected "

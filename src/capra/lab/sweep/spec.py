@@ -69,7 +69,11 @@ def _grids(document: dict[str, Any], path: Path) -> list[dict[str, Any]]:
     if unknown:
         raise InputError(f"{path} has a key {unknown[0]!r}, expected nothing but [[grid]] tables")
     grids = document.get("grid")
-    if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
+    if (
+        not grids
+        or not isinstance(grids, list)
+        or not all(isinstance(grid, dict) for grid in grids)
+    ):
         found = "no grid" if grids is None else f"grid = {grids!r}"
         raise InputError(f"{path} has {found}, expected at least one [[grid]] table")
     return grids
