@@ -38,8 +38,8 @@ from capra.sim.device import Execution
 
 SCRIPT = Path(sys.executable).with_name("capra")
 COMMANDS = (
-    "decode", "table", "grid", "trace", "anatomy", "causality", "serving", "plan", "compile",
-    "dis", "replay", "certify", "eval", "train",
+    "decode", "table", "grid", "trace", "anatomy", "causality", "serving", "plan", "sweep",
+    "compile", "dis", "replay", "certify", "eval", "train",
 )  # fmt: skip
 
 
@@ -126,13 +126,13 @@ def test_a_bad_checkpoint_is_refused(name: str, cli: Cli, checkpoints: Path) -> 
         (["--prompt", ""], ["the prompt is empty, expected at least one token"]),
         (["--prompt", "abz"], ["character 2 of the prompt is 'z'", "expected", CHARACTERS]),
         (["--prompt", "a" * 25], ["the prompt has 25 tokens, expected at most 24, the context"]),
-        (["--start-token", "12"], ["--start-token is 12, expected 0 .. 11"]),
-        (["--start-token", "-1"], ["--start-token is -1, expected 0 .. 11"]),
+        (["--start-token", "12"], ["start token is 12, expected 0 .. 11"]),
+        (["--start-token", "-1"], ["start token is -1, expected 0 .. 11"]),
         (["--start-token", "a"], ["--start-token", "'a', expected a whole number"]),
-        (["--start-token", "1", "--prompt", "a"], ["both --prompt and --start-token", "expected"]),
+        (["--start-token", "1", "--prompt", "a"], ["both a prompt and a start token", "expected"]),
         (["--stop-token", "12", "--prompt", "a"], ["stop token is 12, expected 0 .. 11"]),
-        (["--draft", "nope", "--prompt", "a"], ["--draft is 'nope', expected bigram, constant"]),
-        (["--draft", "/", "--prompt", "a"], ["--draft is '/', expected bigram, constant"]),
+        (["--draft", "nope", "--prompt", "a"], ["draft is 'nope', expected bigram, constant"]),
+        (["--draft", "/", "--prompt", "a"], ["draft is '/', expected bigram, constant"]),
         (["--draft", "b" * 5000, "--prompt", "a"], ["expected bigram, constant"]),
         (["--draft-noise", "nan", "--prompt", "a"], ["draft noise is nan, expected a number"]),
         (["--draft-noise", "-1", "--prompt", "a"], ["draft noise is -1.0, expected a number"]),
@@ -164,7 +164,7 @@ def test_counts_are_whole_numbers_from_0(option: str, value: str, cli: Cli) -> N
         (["decode", "--model", ""], ["model is '', expected"]),
         (["decode", "--model", "/"], ["model is '/', expected"]),
         (["decode", "--model", "a" * 5000], ["expected structured, random, pydoc"]),
-        (["decode", "--model", "random", "--prompt", "x"], ["'x'", "expected --start-token"]),
+        (["decode", "--model", "random", "--prompt", "x"], ["'x'", "expected a start token"]),
         (["decode", "--model", "random", "--start-token", "16"], ["16, expected 0 .. 15"]),
         (["decode", "--model", "random", "--model-seed", "x"], ["'x', expected a whole number"]),
         (["decode", "--model", "random", "--external-words", "2000"], ["expected at most 2000"]),

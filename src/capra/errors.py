@@ -7,6 +7,7 @@
     ├── CapacityError    a program that does not fit the chip
     ├── PoisonError      a program that read a word which nobody wrote
     ├── CosimError       a hardware simulator that is missing, does not build or does not run
+    ├── SweepError       a sweep that cannot go on, as a worker died
     ├── CheckpointError  a checkpoint that is missing, damaged or not a model of ours
     └── InputError       anything else a user typed: prompt, token, count, path, model name
 
@@ -42,6 +43,10 @@ class PoisonError(CapraError):
 
 class CosimError(CapraError):
     """A hardware simulator that is missing, does not build the chip or does not run it."""
+
+
+class SweepError(CapraError):
+    """A sweep that cannot go on, as a worker died."""
 
 
 class CheckpointError(CapraError):

@@ -31,7 +31,7 @@ from capra.cli.output import (
     progress_bar,
     rtl_verifier,
 )
-from capra.cli.runs import chosen_model, detokenizer, draft_maker, prompt_tokens, settings_record
+from capra.cli.runs import chosen_model, settings_record
 
 
 @app.command(epilog="Example: capra decode --prompt 'The with statement' --max-new-tokens 64")
@@ -62,9 +62,11 @@ def decode(
     as_json: JsonOption = False,
 ) -> None:
     """Continue a prompt plainly and speculatively on the simulated chip, and compare the two."""
+    from capra.lm.prompts import detokenizer, prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.spec_decode.certificate import CertifyingTarget, certificate_record
     from capra.spec_decode.decode import decode as run_decode
+    from capra.spec_decode.drafts import draft_maker
     from capra.spec_decode.metrics import comparison_record
 
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)

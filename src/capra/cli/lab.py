@@ -21,7 +21,7 @@ from capra.cli.options import (
     positive,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar, say
-from capra.cli.runs import chosen_model, detokenizer, draft_maker, prompt_tokens, settings_record
+from capra.cli.runs import chosen_model, settings_record
 
 
 @app.command(epilog="Example: capra trace --model pydoc --prompt 'The for loop' -k 2 -n 12")
@@ -38,10 +38,12 @@ def trace(
     as_json: JsonOption = False,
 ) -> None:
     """Show a speculative run block by block: guesses, choices, what was accepted, cycles."""
+    from capra.lm.prompts import detokenizer, prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.report.experiments import trace_table
     from capra.report.tables import verdict
     from capra.spec_decode.decode import decode
+    from capra.spec_decode.drafts import draft_maker
     from capra.spec_decode.metrics import comparison_record
 
     language_model = chosen_model(model, model_seed)
@@ -155,8 +157,10 @@ def serving(
     from capra.lab.predict import guess_cycles
     from capra.lab.serving import GUESSES
     from capra.lab.serving import serving as run_serving
+    from capra.lm.prompts import prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.report.plan import serving_chip_table, serving_formula_table, serving_lines
+    from capra.spec_decode.drafts import draft_maker
 
     language_model = chosen_model(model, model_seed)
     tokens = prompt_tokens(language_model, prompt, start_token)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from capra.cli.runs import DEFAULT_PROMPT
+from capra.lm.tokenizer import DEFAULT_PROMPT
 
 
 def whole(text: str) -> int:

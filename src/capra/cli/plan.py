@@ -22,7 +22,7 @@ from capra.cli.options import (
     reals,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar
-from capra.cli.runs import chosen_model, draft_maker, prompt_tokens, settings_record
+from capra.cli.runs import chosen_model, settings_record
 from capra.errors import InputError
 
 TINY_GUESSES = 15
@@ -90,8 +90,10 @@ def plan(
     from capra.lab import planner
     from capra.lab.predict import Rates, guess_cycles
     from capra.lm.models import TINY_MODELS
+    from capra.lm.prompts import prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.report.plan import cost_curve_table, guesses_table, plan_lines
+    from capra.spec_decode.drafts import draft_maker
 
     if acceptance is not None and synthetic_acceptance is not None:
         raise InputError("--acceptance and --synthetic-acceptance are given, expected one of them")

@@ -1,5 +1,7 @@
 """Models and drafts by name, as the command line knows them."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
@@ -35,6 +37,16 @@ def load_model(name: str, seed: int = 1) -> LanguageModel:
             f"model is {name!r}, expected structured, random, pydoc or an existing checkpoint file"
         )
     return load_checkpoint(Path(name))
+
+
+def on_chip(model: LanguageModel, sizes: Mapping[str, int | None]) -> LanguageModel:
+    """The model on a chip with these sizes, by field of Chip; None keeps the model's own.
+
+    Raises CapacityError for a size outside what GA2 allows.
+    """
+    given = {name: size for name, size in sizes.items() if size is not None}
+    chip = replace(model.config.chip, **given)
+    return replace(model, config=replace(model.config, chip=chip))
 
 
 def is_file(name: str) -> bool:

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from capra.errors import InputError
+
+DEFAULT_PROMPT: Final = "A list of"
+"""What a text model continues when nobody says what."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,35 @@
+"""What made a row: code, data and files, so that rows of two makes are never taken for one."""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+import capra
+
+_SILENT: Final = ("cli", "report")
+"""Folders that cannot change a row."""
+
+
+def build() -> str:
+    """The version, a digest of the code and data behind a row, and numpy's version."""
+    root = Path(str(capra.__file__)).parent
+    digest = blake2b(digest_size=6)
+    for path in sorted([*root.rglob("*.py"), *(root / "data").iterdir()]):
+        name = path.relative_to(root)
+        if name.parts[0] not in _SILENT:
+            digest.update(f"{name.as_posix()}\n".encode())
+            digest.update(path.read_bytes())
+    return f"capra {capra.__version__} ({digest.hexdigest()}), numpy {np.__version__}"
+
+
+def digests(names: Iterable[str]) -> dict[str, str | None]:
+    """Digests of the content of files by name; None for a file that is not there."""
+    return {
+        name: blake2b(Path(name).read_bytes(), digest_size=16).hexdigest()
+        if Path(name).is_file()
+        else None
+        for name in names
+    }

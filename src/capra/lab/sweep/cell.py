@@ -1,0 +1,179 @@
+"""A cell: one speculative run against the plain run, by its parameters, and the row it gives."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from hashlib import blake2b
+from types import NoneType
+from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
+
+from capra.errors import CapraError
+from capra.isa.chip import Chip
+from capra.lm.models import load_model, on_chip
+from capra.lm.prompts import detokenizer, prompt_tokens
+from capra.lm.target import ChipTarget
+from capra.spec_decode.decode import Decoded, decode
+from capra.spec_decode.drafts import draft_maker
+from capra.spec_decode.metrics import comparison_record
+from capra.spec_decode.proposers import Proposer
+
+T = TypeVar("T")
+Row = dict[str, str | int | float | bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What `capra decode` runs with these options; its defaults are those of the command.
+
+    None is the model's own: its chip, and the prompt that it continues when none is given. Fields
+    that make another target come first, so that neighbours in a grid share one.
+    """
+
+    model: str = "pydoc"
+    model_seed: int = 1
+    external_words: int | None = None
+    scratchpad_words: int | None = None
+    operand_depth: int | None = None
+    program_entries: int | None = None
+    prompt: str | None = None
+    start_token: int | None = None
+    max_new_tokens: int = 64
+    draft: str = "bigram"
+    draft_noise: float = 0.0
+    draft_seed: int = 1
+    k: int = 3
+
+    @property
+    def sizes(self) -> dict[str, int | None]:
+        """Sizes of the chip, by field of Chip."""
+        return {field.name: getattr(self, field.name) for field in fields(Chip)}
+
+    @property
+    def target(self) -> tuple[Any, ...]:
+        """Equal for cells that run on the same target."""
+        return (self.model, self.model_seed, *self.sizes.values())
+
+    def key(self, files: Mapping[str, str | None]) -> str:
+        """Names the cell wherever and whenever it runs: a digest of its parameters as JSON.
+
+        `files` has the digests of checkpoint files by name: one with other content makes another
+        cell.
+        """
+        digests = [files.get(self.model), files.get(self.draft)]
+        text = json.dumps([asdict(self), digests], sort_keys=True)
+        return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _kind(hint: Any) -> type:
+    """int of int and of int | None."""
+    (kind,) = set(get_args(hint) or (hint,)) - {NoneType}
+    assert isinstance(kind, type)
+    return kind
+
+
+PARAMETERS: Final = {name: _kind(hint) for name, hint in get_type_hints(Cell).items()}
+"""Fields of a cell and their types, apart from None."""
+
+RESULTS: Final[dict[str, type]] = {
+    "refusal": str,
+    "tokens_equal": bool,
+    "new_tokens": int,
+    "stop_reason": str,
+    "plain_programs": int,
+    "plain_cycles": int,
+    "plain_matrix_cycles": int,
+    "plain_dma_cycles": int,
+    "plain_vector_cycles": int,
+    "plain_control_cycles": int,
+    "programs": int,
+    "cycles": int,
+    "matrix_cycles": int,
+    "dma_cycles": int,
+    "vector_cycles": int,
+    "control_cycles": int,
+    "prefill_cycles": int,
+    "draft_cycles": int,
+    "target_cycles": int,
+    "blocks": int,
+    "proposed": int,
+    "accepted": int,
+    "acceptance_rate": float,
+    "mean_acceptance_length": float,
+    "accepted_per_position": str,
+    "speedup": float,
+    "decode_speedup": float,
+}
+"""What a cell gives. Where `refusal` is a sentence, everything else is None, and the reverse."""
+
+COLUMNS: Final = {"key": str, **PARAMETERS, **RESULTS}
+"""The columns of a row, in order."""
+
+
+class CellRunner:
+    """Runs cells one after the other; neighbours share what they have in common."""
+
+    def __init__(self) -> None:
+        self._target = _Last[ChipTarget]()
+        self._plain = _Last[Decoded]()
+        self._draft = _Last[Callable[[tuple[int, ...]], Proposer]]()
+
+    def run(self, cell: Cell) -> Row:
+        """The results of a cell; what Capra refuses is a row with the sentence."""
+        try:
+            return self._results(cell)
+        except CapraError as error:
+            return {**dict.fromkeys(RESULTS), "refusal": str(error)}
+
+    def _results(self, cell: Cell) -> Row:
+        target = self._target.get(
+            cell.target,
+            lambda: ChipTarget(on_chip(load_model(cell.model, cell.model_seed), cell.sizes)),
+        )
+        prompt = prompt_tokens(target.model, cell.prompt, cell.start_token)
+        draft = (cell.draft, cell.draft_noise, cell.draft_seed)
+        make_proposer = self._draft.get(
+            (*cell.target, *draft), lambda: draft_maker(draft[0], target.model, *draft[1:])
+        )
+        target.check_fit(len(prompt), cell.max_new_tokens, cell.k)
+        plain = self._plain.get(
+            (*cell.target, *prompt, cell.max_new_tokens),
+            lambda: decode(target, prompt, cell.max_new_tokens),
+        )
+        speculative = decode(
+            target, prompt, cell.max_new_tokens,
+            proposer=make_proposer(plain.prompt + plain.tokens) if cell.k else None,
+            num_speculative_tokens=cell.k,
+        )  # fmt: skip
+        return _flat(comparison_record(plain, speculative, detokenizer(target.model)))
+
+
+class _Last(Generic[T]):
+    """Remembers the value of one key, the last."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[tuple[Any, ...], T] | None = None
+
+    def get(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        if self._kept is None or self._kept[0] != key:
+            self._kept = (key, make())
+        return self._kept[1]
+
+
+def _flat(record: dict[str, Any]) -> Row:
+    """The record of a comparison as results."""
+    plain, speculative = record["plain"], record["speculative"]
+    found = {
+        **speculative,
+        **{f"{unit}_cycles": n for unit, n in speculative["cycles_by_unit"].items()},
+        **{f"plain_{unit}_cycles": n for unit, n in plain["cycles_by_unit"].items()},
+        "plain_programs": plain["programs"],
+        "plain_cycles": plain["cycles"],
+        "prefill_cycles": speculative["prefill"]["cycles"],
+        "new_tokens": len(speculative["tokens"]),
+        "accepted_per_position": json.dumps(speculative["accepted_per_position"]),
+        "tokens_equal": record["tokens_equal"],
+        "speedup": record["speedup"],
+        "decode_speedup": record["decode_speedup"],
+        "refusal": None,
+    }
+    return {name: found[name] for name in RESULTS}

@@ -1,0 +1,194 @@
+"""capra sweep as a user runs it: killed, stopped, resumed, exported, refused."""
+
+import csv
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lab.sweeps import write_spec
+
+from capra.cli import main
+from capra.lab.sweep.cell import COLUMNS
+
+SPEC = """
+[[grid]]
+model = "random"
+model_seed = [1, 2, 3]
+max_new_tokens = 24
+k = [1, 2, 3, 4, 5, 6, 7, 8]
+
+[[grid]]
+model = "random"
+external_words = 2000
+"""
+CELLS = 25
+SECONDS = 60
+
+
+def start(spec: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "capra", "sweep", str(spec), "--workers", "2", *options]
+    return subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def finish(spec: Path, *options: str) -> Any:
+    out, err = (process := start(spec, "--json", *options)).communicate(timeout=SECONDS)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def stored(path: Path) -> list[tuple[Any, ...]]:
+    """Rows with their ids, in the order in which they were stored."""
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            return connection.execute("SELECT rowid, * FROM rows ORDER BY rowid").fetchall()
+    except sqlite3.OperationalError:  # not there yet
+        return []
+
+
+def start_and_wait(spec: Path, rows: int) -> subprocess.Popen[str]:
+    process, end = start(spec), time.monotonic() + SECONDS
+    while len(stored(spec.with_suffix(".sqlite"))) < rows:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "no rows came"
+        time.sleep(0.01)
+    return process
+
+
+def in_group(group: int) -> list[str]:
+    """Processes of a group that still run, by /proc."""
+    stats = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # gone meanwhile
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            stats.append(path.parent.name)
+    return stats
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The CSV of the sweep run at once."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    record = finish(write_spec(folder, SPEC), "--csv", str(folder / "rows.csv"))
+    assert (record["stored_before"], record["executed"], record["refused"]) == (0, CELLS, 1)
+    return (folder / "rows.csv").read_text()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_sweep_goes_on(
+    how: signal.Signals, tmp_path: Path, uninterrupted: str
+) -> None:
+    spec = write_spec(tmp_path, SPEC)
+    process = start_and_wait(spec, CELLS // 2)
+    os.kill(process.pid, how)
+    _, err = process.communicate(timeout=SECONDS)
+    before = stored(spec.with_suffix(".sqlite"))
+    assert CELLS // 2 <= len(before) < CELLS
+    if how == signal.SIGKILL:
+        assert process.returncode == -how
+    else:
+        assert process.returncode == 128 + how
+        said = f"stopped: {len(before)} rows of {CELLS} are in {spec.with_suffix('.sqlite')}; "
+        assert err == f"{said}the same command again runs the others only\n"
+    end = time.monotonic() + SECONDS
+    while in_group(process.pid):
+        assert time.monotonic() < end, "workers outlive the command"
+        time.sleep(0.01)
+    record = finish(spec, "--csv", str(tmp_path / "rows.csv"))
+    assert record["stored_before"] == len(before)
+    assert record["executed"] == CELLS - len(before)
+    assert stored(spec.with_suffix(".sqlite"))[: len(before)] == before
+    assert (tmp_path / "rows.csv").read_text() == uninterrupted
+
+
+def test_the_csv(uninterrupted: str) -> None:
+    rows = [*csv.DictReader(uninterrupted.splitlines())]
+    assert len(rows) == CELLS
+    assert [*rows[0]] == [*COLUMNS]
+    assert [row["k"] for row in rows] == [str(k) for k in range(1, 9)] * 3 + ["3"]
+    assert {row["tokens_equal"] for row in rows[:-1]} == {"true"}
+    assert rows[-1]["refusal"].endswith("expected at most 2000") and not rows[-1]["cycles"]
+    for row in rows[:-1]:
+        assert float(row["speedup"]) == int(row["plain_cycles"]) / int(row["cycles"])
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
+    """The exit code of the command in this process."""
+    monkeypatch.setattr("sys.argv", ["capra", "sweep", *args])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+ONE_CELL = "[[grid]]\nmodel = 'random'\nmax_new_tokens = 2"
+
+
+def test_the_summary_and_parquet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="an optional extra: capra[parquet]")
+    spec, table, text = write_spec(tmp_path, ONE_CELL), tmp_path / "a.parquet", tmp_path / "a.csv"
+    assert run(monkeypatch, str(spec), "--parquet", str(table), "--csv", str(text)) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("1 cells: 0 were stored before, 1 were executed now; 0 are refusals.")
+    found = parquet.read_table(table)
+    kinds = {str: "string", int: "int64", float: "double", bool: "bool"}
+    assert {field.name: str(field.type) for field in found.schema} == {
+        name: kinds[kind] for name, kind in COLUMNS.items()
+    }
+    (row,), (line,) = found.to_pylist(), csv.DictReader(text.read_text().splitlines())
+    written = {name: "" if value is None else value for name, value in row.items()}
+    assert {**written, "tokens_equal": "true"} == {
+        name: COLUMNS[name](value) if value and COLUMNS[name] is not bool else value
+        for name, value in line.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--address", "auto"], r"--address is 'auto', expected it with --engine ray only"),
+        (["--engine", "ray"], r"ray is not installed, expected the extra: .*capra\[ray\]"),
+        (["--parquet", "a"], r"pyarrow is not installed, expected the extra: .*capra\[parquet\]"),
+        (["--csv", "/"], r"cannot write /: it is there and is not a regular file"),
+        (["--engine", "nope"], r"'nope' is not one of 'local', 'ray'"),
+        (["--workers", "0"], r"expected a whole number of at least 1"),
+    ],
+)  # fmt: skip
+def test_refusals_before_anything_runs(
+    options: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, str(write_spec(tmp_path, ONE_CELL)), *options) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert re.fullmatch(f"error: .*{sentence}.*\n", err), err
+    assert not stored(tmp_path / "spec.sqlite")
+
+
+def test_other_tokens_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = write_spec(tmp_path, ONE_CELL)
+    assert run(monkeypatch, str(spec), "--workers", "1") == 0
+    with closing(sqlite3.connect(spec.with_suffix(".sqlite"))) as connection:
+        connection.execute("UPDATE rows SET tokens_equal = 0")
+        connection.commit()
+    assert run(monkeypatch, str(spec)) == 1
+    assert "error: speculation changed the tokens" in capsys.readouterr().err
