@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from capra.compiler.overlap import check_buffers, check_program
+from capra.compiler.optimization import O0, Optimization
+from capra.compiler.passes.block_attention import block_attention
 from capra.compiler.passes.buffers import allocate_buffers
 from capra.compiler.passes.emit import emit_program
 from capra.compiler.passes.scales import assign_scales
@@ -26,7 +28,7 @@ from capra.ir.text import print_graph
 from capra.isa.chip import Chip
 from capra.isa.program import Program
 
-PASSES: Final = ("graph", "scales", "views", "tiles", "buffers", "emission")
+PASSES: Final = ("graph", "scales", "attention", "views", "tiles", "buffers", "emission")
 """Names of the states that can be printed, in order: the input, then one a pass."""
 
 Observer = Callable[[str, Callable[[], str]], None]
@@ -39,17 +41,22 @@ def compile_graph(
     chip: Chip,
     *,
     reuse: bool = True,
+    optimize: Optimization = O0,
     observer: Observer = lambda _name, _text: None,
 ) -> Program:
     """The program that computes a graph's outputs in int8 on a chip.
 
-    With `reuse` off no two buffers share a word. Raises GraphError for a graph without an output,
+    With `reuse` off no two buffers share a word. Whatever `optimize` names, every tensor holds the
+    same integers; with nothing, the cycles are those that the reference recorded. Raises GraphError for a graph without an output,
     RangeError for missing or incompatible ranges, CapacityError for what does not fit the chip.
     """
     graph.check_complete()
     observer("graph", lambda: print_graph(graph))
     scales = assign_scales(graph, ranges)
     observer("scales", lambda: print_scales(graph, scales))
+    if "block-attention" in optimize:
+        graph, scales = block_attention(graph, scales)
+    observer("attention", lambda: print_graph(graph))
     places = place_tensors(graph)
     observer("views", lambda: print_places(places))
     ops = tile_operations(graph, scales, places, chip.operand_depth)

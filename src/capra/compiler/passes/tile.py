@@ -25,6 +25,8 @@ from capra.isa.spec import ARRAY_SIZE
 from capra.numerics import Rescale
 
 _UNITY = Rescale(1 << 15, 15)
+_NOTHING = Rescale(0, 1)
+"""Turns every word into 0."""
 
 
 def tile_operations(
@@ -117,9 +119,15 @@ class _Tiler:
     def _softmax(self, node: Node, dst: Place) -> Iterator[Op]:
         name, source = node.name, self._places[node.inputs[0]]
         fixed = _temporary(f"{name}.fixed", node.rows, node.cols)
+        index, hidden = self._scales.softmax_index[name], node.cols - node.seen(0)
+        # The rows that do not see all; the words that they do see are written after the zeros.
+        blind = sum(node.seen(row) < node.cols for row in range(node.rows))
+        if blind:
+            zeros = (0, node.seen(0), blind, hidden)
+            yield Requantize(name, source.part(*zeros), fixed.part(*zeros), _NOTHING)
         for row in range(node.rows):
-            index = self._scales.softmax_index[name]
-            yield SoftmaxRow(name, source.row(row), fixed.row(row), index)
+            seen = (row, 0, 1, node.seen(row))
+            yield SoftmaxRow(name, source.part(*seen), fixed.part(*seen), index)
         yield Requantize(name, fixed, dst, self._scales.product[name])
 
     def _add(self, node: Node, dst: Place) -> Iterator[Op]:
