@@ -8,6 +8,7 @@ from tests.lm.samples import MODELS, text_model
 
 from capra.certify.certificate import Certificate, Subject, certify
 from capra.compiler.ops import Op
+from capra.compiler.optimization import Optimization
 from capra.compiler.passes.buffers import Buffer, allocate_buffers
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.views import Place, place_tensors
@@ -141,11 +142,12 @@ def test_ranges_of_its_own_for_every_program_are_refused() -> None:
 def test_programs_compiled_from_other_ranges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The target compiles what its scales do not say: only its programs can tell."""
 
-    def compile_wider(graph: Graph, ranges: Ranges, chip: Chip) -> Program:
+    def compile_wider(
+        graph: Graph, ranges: Ranges, chip: Chip, *, optimize: Optimization
+    ) -> Program:
         factor = 1 + graph["x"].rows / 64
-        return compile_graph(
-            graph, Ranges({tag: value * factor for tag, value in ranges.values.items()}), chip
-        )
+        wider = Ranges({tag: value * factor for tag, value in ranges.values.items()})
+        return compile_graph(graph, wider, chip, optimize=optimize)
 
     monkeypatch.setattr("capra.lm.target.compile_graph", compile_wider)
     certificate = certify(subject(), CACHE, ROWS, instruction_caches=2)

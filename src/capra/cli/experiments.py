@@ -3,7 +3,7 @@
 from typing import Any
 
 from capra.cli.app import app
-from capra.cli.options import JsonOption, RtlOption
+from capra.cli.options import JsonOption, OptimizeOption, RtlOption
 from capra.cli.output import (
     exit_unless_equal,
     finish_replays,
@@ -16,17 +16,21 @@ from capra.cli.output import (
 
 
 @app.command(epilog="Example: capra table --json")
-def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
+def table(
+    rtl: RtlOption = None, optimize: OptimizeOption = "0", as_json: JsonOption = False
+) -> None:
     """The seven recorded runs of the tiny models: 32 tokens, plain and speculative."""
+    from capra.compiler.optimization import parse_optimization
     from capra.report.tables import runs_table
     from capra.spec_decode.experiments import RUNS, table_runs
 
+    passes = parse_optimization(optimize)
     verifier = rtl_verifier(rtl)
     with progress_bar("runs", RUNS) as advance:
         if verifier is None:
-            runs = table_runs(lambda _run: advance())
+            runs = table_runs(lambda _run: advance(), optimize=passes)
         else:
-            runs = table_runs(lambda _run: advance(), verifier.device)
+            runs = table_runs(lambda _run: advance(), verifier.device, passes)
     record: dict[str, Any] = {"runs": runs}
     mismatch = finish_replays(verifier, record)
     if as_json:
@@ -38,13 +42,15 @@ def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command(epilog="Example: capra grid")
-def grid(as_json: JsonOption = False) -> None:
+def grid(optimize: OptimizeOption = "0", as_json: JsonOption = False) -> None:
     """Speedup and acceptance of the structured model over draft noise and k: 25 runs."""
+    from capra.compiler.optimization import parse_optimization
     from capra.report.tables import grid_table
     from capra.spec_decode.experiments import CELLS, grid_cells
 
+    passes = parse_optimization(optimize)
     with progress_bar("runs", CELLS) as advance:
-        cells = grid_cells(lambda _cell: advance())
+        cells = grid_cells(lambda _cell: advance(), passes)
     if as_json:
         print_json({"cells": cells})
     else:

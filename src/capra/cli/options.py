@@ -37,6 +37,15 @@ def positive(text: str) -> int:
     return value
 
 
+OptimizeOption = Annotated[
+    str,
+    typer.Option(
+        "--optimize",
+        "-O",
+        help="How programs are made: 0, as the reference did; 1, with all passes that make them "
+        "faster; or names of such passes with commas.",
+    ),
+]
 ModelOption = Annotated[
     str, typer.Option("--model", help="structured, random, pydoc or a checkpoint file.")
 ]

@@ -12,6 +12,7 @@ from capra.cli.options import (
     JsonOption,
     ModelOption,
     ModelSeedOption,
+    OptimizeOption,
     ScratchpadOption,
     count,
     positive,
@@ -38,16 +39,18 @@ def compile_program(
     ] = 0,
     emit: Annotated[
         str | None,
-        typer.Option(help="Print the state after a pass instead: graph, scales, views, tiles, "
-                     "buffers or emission."),
+        typer.Option(help="Print the state after a pass instead: graph, scales, attention, "
+                     "views, tiles, transfers, buffers or emission."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Program file. [default: NAME.ga2]")
     ] = None,
+    optimize: OptimizeOption = "1",
     external_words: ExternalOption = None,
     scratchpad_words: ScratchpadOption = None,
 ) -> None:  # fmt: skip
     """Compile a step or a verifier of a model to a program file."""
+    from capra.compiler.optimization import parse_optimization
     from capra.compiler.pipeline import PASSES, compile_graph
     from capra.isa.program import save_program
     from capra.lm.target import model_graph
@@ -68,8 +71,11 @@ def compile_program(
         if name == emit:
             print(text(), end="")
 
-    graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache)
-    program = compile_graph(graph, language_model.ranges, config.chip, observer=observe)
+    passes = parse_optimization(optimize)
+    graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache, passes)
+    program = compile_graph(
+        graph, language_model.ranges, config.chip, optimize=passes, observer=observe
+    )
     if emit is None or output is not None:
         path = output or Path(f"{program.name}.ga2")
         save_program(program, path)

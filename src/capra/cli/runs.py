@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from capra.errors import InputError
 
 if TYPE_CHECKING:
+    from capra.compiler.optimization import Optimization
     from capra.lm.model import LanguageModel
     from capra.sim.device import Device
     from capra.spec_decode.proposers import Proposer
@@ -51,7 +52,12 @@ def prompt_tokens(model: "LanguageModel", prompt: str | None, start_token: int |
 
 
 def draft_maker(
-    name: str, model: "LanguageModel", noise: float, seed: int, device: "Device | None"
+    name: str,
+    model: "LanguageModel",
+    noise: float,
+    seed: int,
+    device: "Device | None",
+    optimize: "Optimization",
 ) -> Callable[[tuple[int, ...]], "Proposer"]:
     """How to make the proposer of a name, given the prompt and the plain run's continuation.
 
@@ -76,7 +82,8 @@ def draft_maker(
             if name == "bigram"
             else load_bigram_from(Path(name), model, noise, seed)
         )
-        proposer = proposers.ChainProposer(ChipBigram(bigram, model.config.chip, device))
+        draft = ChipBigram(bigram, model.config.chip, device, optimize=optimize)
+        proposer = proposers.ChainProposer(draft)
     else:
         raise InputError(
             f"--draft is {name!r}, expected bigram, constant, random, always-right, always-wrong "

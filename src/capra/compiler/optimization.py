@@ -1,6 +1,12 @@
-"""What the compiler may do to make a program faster: names of passes, and the levels made of them.
+"""What may be done to make programs faster: names of passes, and the levels made of them.
 
-A pass changes which instructions compute a tensor, never its integers.
+    block-attention    attention of a block's rows by tiles of four    compiler
+    shared-zeros       one buffer of zeros for all masked softmaxes    compiler
+    joined-transfers   neighbours in external memory moved as one      compiler
+    unread-outputs     no store of what a session never reads          the target's graphs
+    short-last-block   no guess behind the last token asked for        the loop
+
+Each is on or off by itself. None changes an integer of any tensor.
 """
 
 from collections.abc import Mapping
@@ -11,10 +17,12 @@ from capra.errors import InputError
 Optimization = frozenset[str]
 """Names of passes that are switched on."""
 
-OPTIMIZATIONS: Final = ("block-attention",)
+OPTIMIZATIONS: Final = (
+    "block-attention", "shared-zeros", "joined-transfers", "unread-outputs", "short-last-block",
+)  # fmt: skip
 
 O0: Final[Optimization] = frozenset()
-"""The programs of the reference, to the cycle."""
+"""The programs and the loop of the reference, to the cycle."""
 O1: Final[Optimization] = frozenset(OPTIMIZATIONS)
 LEVELS: Final[Mapping[str, Optimization]] = {"0": O0, "1": O1}
 
@@ -27,7 +35,7 @@ def parse_optimization(text: str) -> Optimization:
     for name in names:
         if name not in OPTIMIZATIONS:
             raise InputError(
-                f"-O is {text!r}, expected {', '.join(LEVELS)}, or some of "
-                f"{', '.join(OPTIMIZATIONS)} with commas between them"
+                f"-O is {text!r}, expected {' or '.join(LEVELS)}, or names with commas between "
+                f"them, of {', '.join(OPTIMIZATIONS)}"
             )
     return frozenset(names)

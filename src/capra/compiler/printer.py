@@ -76,9 +76,9 @@ def print_program(program: Program) -> str:
 def _operation(op: Op) -> str:
     match op:
         case Load():
-            return f"{_place(op.dst)} = load {op.tensor}"
+            return f"{_place(op.dst)} = load {', '.join((op.tensor, *op.followers))}"
         case Store():
-            return f"store {op.tensor} = {_place(op.src)}"
+            return f"store {', '.join((op.tensor, *op.followers))} = {_place(op.src)}"
         case TileProduct():
             sign = "+=" if op.accumulate else "="
             right = f"{_place(op.b)}{'^T' if op.transpose_b else ''}"

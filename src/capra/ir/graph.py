@@ -179,8 +179,8 @@ class Graph:
         most = node.cols - node.rows + 1
         if prefix != 0 and not (isinstance(prefix, int) and 1 <= prefix <= most):
             raise GraphError(
-                f"{name}: prefix is {prefix} for {self._describe(node)}, expected 0 or 1 .. {most}, "
-                "so that the last row sees no more than there is"
+                f"{name}: prefix is {prefix} for {self._describe(node)}, expected 0 for all or "
+                f"1 .. {most}, so that the last row sees no more than there is"
             )
         return self._append(name, Kind.SOFTMAX, (x,), node.rows, node.cols, tag, prefix=prefix)
 

@@ -1,7 +1,5 @@
-"""What a pass that rewrites graphs needs: nodes of one graph added to another, views seen through.
-"""
+"""What a pass that rewrites graphs needs: views seen through, and nodes added to another graph."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from capra.ir.graph import Graph, Kind, Node
@@ -40,34 +38,35 @@ def add_view(graph: Graph, name: str, view: View, rows_name: str, *, tag: str) -
     return graph.slice_cols(name, source, view.col, view.cols, tag=tag)
 
 
-def add_copy(graph: Graph, node: Node, renamed: Mapping[str, str] | None = None) -> str:
-    """A node of another graph, checked as when it was built; its inputs under their new names."""
-    inputs = [(renamed or {}).get(name, name) for name in node.inputs]
-    name, tag = node.name, node.tag
+def add_copy(graph: Graph, node: Node) -> str:
+    """A node of another graph, checked as when it was built there."""
+    name, tag, inputs = node.name, node.tag, node.inputs
     match node.kind:
         case Kind.INPUT:
             return graph.input(name, node.rows, node.cols, tag=tag)
         case Kind.WEIGHT:
             return graph.weight(name, node.rows, node.cols, tag=tag)
         case Kind.MATMUL:
-            return graph.matmul(
-                name, *inputs, transpose_b=node.transpose_b, scale=node.scale, tag=tag
-            )
+            a, b = inputs
+            transpose_b, scale = node.transpose_b, node.scale
+            return graph.matmul(name, a, b, transpose_b=transpose_b, scale=scale, tag=tag)
         case Kind.SCORES:
-            return graph.scores(name, *inputs, scale=node.scale, tag=tag)
-        case Kind.SOFTMAX:
-            return graph.softmax(name, *inputs, prefix=node.prefix, tag=tag)
-        case Kind.RELU:
-            return graph.relu(name, *inputs, tag=tag)
+            a, b = inputs
+            return graph.scores(name, a, b, scale=node.scale, tag=tag)
         case Kind.ADD:
-            return graph.add(name, *inputs, tag=tag)
+            a, b = inputs
+            return graph.add(name, a, b, tag=tag)
         case Kind.CONCAT_ROWS:
             return graph.concat_rows(name, inputs, tag=tag)
         case Kind.CONCAT_COLS:
             return graph.concat_cols(name, inputs, tag=tag)
+        case Kind.SOFTMAX:
+            return graph.softmax(name, inputs[0], prefix=node.prefix, tag=tag)
+        case Kind.RELU:
+            return graph.relu(name, inputs[0], tag=tag)
         case Kind.SLICE_ROWS:
-            return graph.slice_rows(name, *inputs, node.start, node.rows, tag=tag)
+            return graph.slice_rows(name, inputs[0], node.start, node.rows, tag=tag)
         case Kind.SLICE_COLS:
-            return graph.slice_cols(name, *inputs, node.start, node.cols, tag=tag)
+            return graph.slice_cols(name, inputs[0], node.start, node.cols, tag=tag)
         case Kind.ARGMAX:
-            return graph.argmax(name, *inputs)
+            return graph.argmax(name, inputs[0])

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from capra.compiler.optimization import O0, Optimization
 from capra.isa.chip import Chip
 from capra.lm.bigram import ChipBigram
 from capra.lm.models import load_bigram, load_model
@@ -33,9 +34,13 @@ MakeDevice = Callable[[Chip], Device]
 
 
 def table_runs(
-    on_run: OnRecord = lambda _record: None, make_device: MakeDevice = SimulatedDevice
+    on_run: OnRecord = lambda _record: None,
+    make_device: MakeDevice = SimulatedDevice,
+    optimize: Optimization = O0,
 ) -> list[Record]:
     """The seven runs: 32 tokens from token 0, plain and speculative, on the chip.
+
+    Without optimization they are the recorded ones, to the cycle.
 
     tokens_equal compares a speculative run with the plain run, and a plain run with the integer
     interpreter, which evaluates the same graphs without any program.
@@ -47,7 +52,7 @@ def table_runs(
         on_run(record)
 
     for name, cells in TABLE:
-        lab = _Lab(name, make_device)
+        lab = _Lab(name, make_device, optimize)
         plain = lab.plain()
         reference = decode(InterpretedTarget(lab.target.model), [START_TOKEN], NEW_TOKENS)
         add(
@@ -64,9 +69,11 @@ def table_runs(
     return runs
 
 
-def grid_cells(on_cell: OnRecord = lambda _record: None) -> list[Record]:
+def grid_cells(
+    on_cell: OnRecord = lambda _record: None, optimize: Optimization = O0
+) -> list[Record]:
     """The structured model over draft noise and k, each cell against the plain run."""
-    lab = _Lab("structured", SimulatedDevice)
+    lab = _Lab("structured", SimulatedDevice, optimize)
     plain, cells = lab.plain(), list[Record]()
     for noise in GRID_NOISES:
         for k in GRID_KS:
@@ -78,21 +85,22 @@ def grid_cells(on_cell: OnRecord = lambda _record: None) -> list[Record]:
 class _Lab:
     """One model and its drafts on one chip, the target's programs compiled once for all runs."""
 
-    def __init__(self, model_name: str, make_device: MakeDevice) -> None:
+    def __init__(self, model_name: str, make_device: MakeDevice, optimize: Optimization) -> None:
         model = load_model(model_name, MODEL_SEED)
         self.device = make_device(model.config.chip)
-        self.target = ChipTarget(model, self.device)
+        self.target = ChipTarget(model, self.device, optimize=optimize)
 
     def plain(self) -> Decoded:
         return decode(self.target, [START_TOKEN], NEW_TOKENS)
 
     def cell(self, plain: Decoded, noise: float, k: int) -> Record:
-        model = self.target.model
+        model, optimize = self.target.model, self.target.optimize
         bigram = load_bigram(model, noise, DRAFT_SEED)
-        draft = ChipBigram(bigram, model.config.chip, self.device)
+        draft = ChipBigram(bigram, model.config.chip, self.device, optimize=optimize)
         run = decode(
             self.target, [START_TOKEN], NEW_TOKENS,
             proposer=ChainProposer(draft), num_speculative_tokens=k,
+            shorten_last_block="short-last-block" in optimize,
         )  # fmt: skip
         cycles = total_counters(run.runs).total
         counts = acceptance(run)

@@ -1,9 +1,9 @@
 """The block-attention pass: attention of a block's rows a tile at a time instead of row by row.
 
-It looks for rows below each other, each `softmax(q k^T) v` of one row of q, where every row sees one
-row of k and v more than the row above it. Four such rows become one product of scores against all
-keys that the last of them sees, one softmax of each row over its own prefix with zeros after it,
-and one product with the values: the array computes 4 x 4 tiles where it computed 1 x 4.
+It looks for rows below each other, each `softmax(q k^T) v` of one row of q, where every row sees
+one row of k and v more than the row above it. Four such rows become one product of scores against
+all keys that the last of them sees, one softmax of each row over its own prefix with zeros after
+it, and one product with the values: the array computes 4 x 4 tiles where it computed 1 x 4.
 
 The integers are the same. A score is the same sum whichever tile holds it; the softmax of a row
 reads the same scores; and a probability of exactly 0 adds nothing to a sum of 32 bits, so a row is
@@ -14,7 +14,6 @@ graph are still there.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from capra.ir.graph import PRODUCTS, Graph, Kind, Node
 from capra.ir.rewrite import View, add_copy, add_view, view_of
@@ -104,8 +103,7 @@ def _is_read_once(graph: Graph, name: str) -> bool:
 
 def _follows(scales: Scales, row: _Row, before: _Row) -> bool:
     return len(row.heads) == len(before.heads) and all(
-        _continues(scales, head, above)
-        for head, above in zip(row.heads, before.heads, strict=True)
+        _continues(scales, head, above) for head, above in zip(row.heads, before.heads, strict=True)
     )
 
 
@@ -153,9 +151,7 @@ class _Rewriter:
                 add_copy(self._graph, node)
         for name in self._old.outputs:
             self._graph.output(name)
-        return self._graph, Scales(
-            self._scale, self._product, self._softmax_index, self._addends
-        )
+        return self._graph, Scales(self._scale, self._product, self._softmax_index, self._addends)
 
     def _concatenate(self, concat: Node, rows: Sequence[_Row]) -> None:
         tiles = [rows[i : i + ARRAY_SIZE] for i in range(0, len(rows), ARRAY_SIZE)]
@@ -164,7 +160,9 @@ class _Rewriter:
 
     def _tile(self, rows: Sequence[_Row]) -> str:
         """The attention output of a tile's rows."""
-        heads = [self._head([row.heads[head] for row in rows]) for head in range(len(rows[0].heads))]
+        heads = [
+            self._head([row.heads[head] for row in rows]) for head in range(len(rows[0].heads))
+        ]
         if self._old[rows[0].name].kind is not Kind.CONCAT_COLS:
             return heads[0]
         name = rows[0].name + self._mark
