@@ -310,7 +310,8 @@ def test_decode_reports_both_runs_as_json(cli: Cli, checkpoints: Path) -> None:
         "decode", "--model", checkpoints / "good", "--prompt", "bad", "--max-new-tokens", "9",
         "--num-speculative-tokens", "3", "-O0", "--json",
     ).json()  # fmt: skip
-    assert set(record) == {"plain", "speculative", "tokens_equal", "speedup", "decode_speedup"}
+    keys = {"plain", "speculative", "tokens_equal", "speedup", "decode_speedup", "optimize"}
+    assert set(record) == keys and record["optimize"] == []
     plain, speculative = record["plain"], record["speculative"]
     assert set(plain) == PLAIN_KEYS and set(speculative) == SPECULATIVE_KEYS
     assert record["tokens_equal"] is True
@@ -585,6 +586,7 @@ def test_certify_certifies_the_programs_of_a_level(cli: Cli) -> None:
             "--instructions", "--json", "-O")  # fmt: skip
     recorded, optimized = (cli(*args, level).json() for level in ("0", "1"))
     assert recorded["certified"] and optimized["certified"]
+    assert (recorded["optimize"], optimized["optimize"]) == ([], list(OPTIMIZATIONS))
     assert optimized["programs"] == recorded["programs"]
     assert optimized["digest"] == recorded["digest"]
 

@@ -11,6 +11,7 @@ from capra.compiler.optimization import (
     O1,
     OPTIMIZATIONS,
     Optimization,
+    names_of,
     parse_optimization,
 )
 from capra.errors import InputError
@@ -27,6 +28,9 @@ from capra.spec_decode.proposers import ChainProposer
 def test_levels_and_lists_of_names() -> None:
     assert {text: parse_optimization(text) for text in ("0", "1")} == LEVELS
     assert parse_optimization("1") == O1 == frozenset(OPTIMIZATIONS)
+    assert names_of(frozenset({"joined-transfers", "block-attention"})) == [
+        "block-attention", "joined-transfers",
+    ]  # fmt: skip
     assert parse_optimization("shared-zeros,block-attention") == {
         "block-attention", "shared-zeros",
     }  # fmt: skip

@@ -55,7 +55,7 @@ def certify(
     """Prove that blocks compute the rows of plain steps, whatever the weights and the text."""
     from capra.certify.certificate import Subject
     from capra.certify.certificate import certify as run_certify
-    from capra.compiler.optimization import parse_optimization
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.lm.models import TINY_MODELS
     from capra.lm.target import ChipTarget
     from capra.report.tables import certificate_lines
@@ -66,7 +66,8 @@ def certify(
         caches = last + 1 if model in TINY_MODELS else 8
     elif not instructions:
         raise InputError(f"--caches is {caches} without programs, expected --instructions")
-    target = ChipTarget(language_model, optimize=parse_optimization(optimize))
+    passes = parse_optimization(optimize)
+    target = ChipTarget(language_model, optimize=passes)
     with progress_bar("shapes", None) as advance:
         certificate = run_certify(
             Subject.of(target), last, max_rows,
@@ -76,6 +77,7 @@ def certify(
         "model": language_model.config.name,
         "max_context": last,
         "max_rows": max_rows,
+        "optimize": names_of(passes),
         "chip": asdict(language_model.config.chip),
         **certificate.record(),
     }

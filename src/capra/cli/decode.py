@@ -82,7 +82,7 @@ def decode(
     as_json: JsonOption = False,
 ) -> None:
     """Continue a prompt plainly and speculatively on the simulated chip, and compare the two."""
-    from capra.compiler.optimization import parse_optimization
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.lm.target import ChipTarget
     from capra.spec_decode.certificate import CertifyingTarget, certificate_record
     from capra.spec_decode.decode import decode as run_decode
@@ -119,6 +119,7 @@ def decode(
             shorten_last_block="short-last-block" in passes,
         )  # fmt: skip
     record = comparison_record(plain, speculative, detokenize)
+    record["optimize"] = names_of(passes)
     if certified is not None:
         record["certificate"] = certificate_record(*(each.rows for each in certified))
     mismatch = finish_replays(verifier, record)

@@ -20,7 +20,7 @@ def table(
     rtl: RtlOption = None, optimize: OptimizeOption = "0", as_json: JsonOption = False
 ) -> None:
     """The seven recorded runs of the tiny models: 32 tokens, plain and speculative."""
-    from capra.compiler.optimization import parse_optimization
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.report.tables import runs_table
     from capra.spec_decode.experiments import RUNS, table_runs
 
@@ -31,7 +31,7 @@ def table(
             runs = table_runs(lambda _run: advance(), optimize=passes)
         else:
             runs = table_runs(lambda _run: advance(), verifier.device, passes)
-    record: dict[str, Any] = {"runs": runs}
+    record: dict[str, Any] = {"optimize": names_of(passes), "runs": runs}
     mismatch = finish_replays(verifier, record)
     if as_json:
         print_json(record)
@@ -44,7 +44,7 @@ def table(
 @app.command(epilog="Example: capra grid")
 def grid(optimize: OptimizeOption = "0", as_json: JsonOption = False) -> None:
     """Speedup and acceptance of the structured model over draft noise and k: 25 runs."""
-    from capra.compiler.optimization import parse_optimization
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.report.tables import grid_table
     from capra.spec_decode.experiments import CELLS, grid_cells
 
@@ -52,7 +52,7 @@ def grid(optimize: OptimizeOption = "0", as_json: JsonOption = False) -> None:
     with progress_bar("runs", CELLS) as advance:
         cells = grid_cells(lambda _cell: advance(), passes)
     if as_json:
-        print_json({"cells": cells})
+        print_json({"optimize": names_of(passes), "cells": cells})
     else:
         print_table(grid_table(cells))
     exit_unless_equal(cells)

@@ -27,6 +27,11 @@ O1: Final[Optimization] = frozenset(OPTIMIZATIONS)
 LEVELS: Final[Mapping[str, Optimization]] = {"0": O0, "1": O1}
 
 
+def names_of(optimize: Optimization) -> list[str]:
+    """The names that are switched on, in the order of OPTIMIZATIONS."""
+    return [name for name in OPTIMIZATIONS if name in optimize]
+
+
 def parse_optimization(text: str) -> Optimization:
     """A level, 0 or 1, or names of passes with commas between them."""
     if text in LEVELS:
