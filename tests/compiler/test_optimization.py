@@ -2,8 +2,9 @@
 
 from functools import cache
 
+import numpy as np
 import pytest
-from tests.lm.samples import pydoc_model, tiny
+from tests.lm.samples import MODELS, pydoc_model, random_tokens, tiny
 
 from capra.compiler.optimization import (
     LEVELS,
@@ -17,6 +18,7 @@ from capra.compiler.optimization import (
 from capra.errors import InputError
 from capra.isa.program import Program
 from capra.lm.bigram import ChipBigram, compile_bigram
+from capra.lm.graphs import cache_names
 from capra.lm.models import load_bigram
 from capra.lm.target import ChipTarget
 from capra.spec_decode.decode import decode
@@ -77,6 +79,28 @@ def test_what_no_session_reads_stays_in_the_scratchpad() -> None:
     made = program("random", 4, 4, O1)
     assert "l0.attn" not in [slot.name for slot in made.slots("output")]
     assert "l0.attn" in made.tensors
+
+
+@pytest.mark.parametrize("name", ["text", "sharp"])
+def test_optimized_blocks_leave_the_rows_of_recorded_steps(name: str) -> None:
+    """A prompt of two tiles and a part, then blocks of every kind of tile; every integer."""
+    model = MODELS[name]()
+    tokens = random_tokens(5, model.config.vocab_size, 24)
+    steps = ChipTarget(model).session()
+    steps.prefill(tokens[:10])
+    expected = [steps.forward([token]) for token in tokens[10:]]
+    blocks = ChipTarget(model, optimize=O1).session()
+    blocks.prefill(tokens[:10])
+    start = 10
+    for rows in (4, 1, 5, 2, 2):
+        forward = blocks.forward(tokens[start : start + rows])
+        alone = expected[start - 10 : start - 10 + rows]
+        assert forward.choices == tuple(step.choices[0] for step in alone)
+        np.testing.assert_array_equal(forward.logits, np.vstack([step.logits for step in alone]))
+        start += rows
+    assert start == 24
+    for cached in cache_names(model.config):
+        np.testing.assert_array_equal(blocks.cached(cached), steps.cached(cached))
 
 
 def test_the_table_is_faster_and_its_tokens_are_equal() -> None:
