@@ -11,6 +11,10 @@ _TILE: Final = "src/capra/compiler/passes/tile.py"
 _BUFFERS: Final = "src/capra/compiler/passes/buffers.py"
 _EMIT: Final = "src/capra/compiler/passes/emit.py"
 _OVERLAP: Final = "src/capra/compiler/overlap.py"
+_BLOCKS: Final = "src/capra/compiler/passes/block_attention.py"
+_TRANSFERS: Final = "src/capra/compiler/passes/transfers.py"
+_BOUNDS: Final = "src/capra/compiler/bounds.py"
+_TERMS: Final = "src/capra/certify/terms.py"
 
 _TEST_GRAPH: Final = ("tests/ir/test_graph.py",)
 _TEST_VIEWS: Final = ("tests/compiler/test_views.py",)
@@ -20,6 +24,10 @@ _TEST_BUFFERS: Final = ("tests/compiler/test_buffers.py",)
 _TEST_EMIT: Final = ("tests/compiler/test_emit.py",)
 _TEST_OVERLAP: Final = ("tests/compiler/test_overlap.py",)
 _TEST_RANGES: Final = ("tests/ir/test_ranges.py",)
+_TEST_BLOCKS: Final = ("tests/compiler/test_block_attention.py",)
+_TEST_TRANSFERS: Final = ("tests/compiler/test_transfers.py",)
+_TEST_BOUNDS: Final = ("tests/compiler/test_bounds.py",)
+_TEST_TERMS: Final = ("tests/certify/test_terms.py",)
 
 GROUP: Final = Group(
     "compiler",
@@ -379,6 +387,146 @@ GROUP: Final = Group(
             "assert oldest >= _NEVER,",
             "a tensor that was not written whole would pass",
             _TEST_OVERLAP,
+        ),
+        Mutant(
+            "every row of a tile sees one key too few", _BLOCKS,
+            "prefix=first.k.rows",
+            "prefix=first.k.rows - 1",
+            "a row is blind to itself, or without a mask where it saw one key",
+            _TEST_BLOCKS, ci=True,
+        ),
+        Mutant(
+            "tile over the keys of its first row", _BLOCKS,
+            'self._operand(f"{name}.k", last.k,',
+            'self._operand(f"{name}.k", first.k,',
+            "later rows of the tile miss keys",
+            _TEST_BLOCKS,
+        ),
+        Mutant(
+            "a row's tensor is the first row of its tile", _BLOCKS,
+            "View(tile, index, 0, *node.shape)",
+            "View(tile, 0, 0, *node.shape)",
+            "the names of three rows show the integers of another",
+            _TEST_BLOCKS,
+        ),
+        Mutant(
+            "queries in any order taken for a block", _BLOCKS,
+            "head.q == replace(above.q, row=above.q.row + 1)",
+            "head.q.source == above.q.source",
+            "a tile of rows that do not follow each other",
+            _TEST_BLOCKS,
+        ),
+        Mutant(
+            "values of another length taken for a block", _BLOCKS,
+            "head.v == replace(above.v, rows=above.v.rows + 1)",
+            "head.v.rows > above.v.rows",
+            "a tile reads one row's values for all",
+            _TEST_BLOCKS,
+        ),
+        Mutant(
+            "tensor that somebody else reads replaced", _BLOCKS,
+            "return len(graph.users(name)) == 1 and name not in graph.outputs",
+            "return True",
+            "an output would be a row of a tile, which a concatenation may not hold",
+            _TEST_BLOCKS,
+        ),
+        Mutant(
+            "zeros after a prefix not written", _TILE,
+            "if blind and fixed.buffer not in self._zeroed:",
+            "if False:",
+            "the product with the values reads what was there before",
+            _TEST_BLOCKS, ci=True,
+        ),
+        Mutant(
+            "zeros start one element late", _TILE,
+            "zeros = (0, node.seen(0), blind, node.cols - node.seen(0))",
+            "zeros = (0, node.cols - 1, blind, 1)",
+            "all but the last hidden element keep what was there before",
+            _TEST_BLOCKS,
+        ),
+        Mutant(
+            "last blind row without zeros", _TILE,
+            "blind = sum(node.seen(row) < node.cols for row in range(node.rows))",
+            "blind = sum(node.seen(row) < node.cols - 1 for row in range(node.rows))",
+            "the third row of a tile sees the fourth",
+            _TEST_BLOCKS,
+        ),
+        Mutant(
+            "softmax of the whole row in spite of its mask", _TILE,
+            "seen = (row, 0, 1, node.seen(row))",
+            "seen = (row, 0, 1, node.cols)",
+            "every row sees the whole block",
+            _TEST_BLOCKS,
+        ),
+        Mutant(
+            "masks of a shared buffer not aligned", _TILE,
+            "buffer.part(0, widest - node.cols, rows, node.cols)",
+            "buffer.part(0, 0, rows, node.cols)",
+            "a narrower softmax finds other words where its zeros should be",
+            _TEST_BLOCKS,
+        ),
+        Mutant(
+            "masks of other sizes share a buffer", _TILE,
+            "alike.setdefault((node.rows, node.cols - node.prefix), [])",
+            "alike.setdefault((node.rows, 0), [])",
+            "the zeros of one mask are not those of another",
+            ("tests/compiler/test_random_graphs.py", *_TEST_BLOCKS),
+        ),
+        Mutant(
+            "interpreter's mask hides one element less", "src/capra/ir/interpreter.py",
+            "seen = node.seen(row)",
+            "seen = min(node.seen(row) + 1, node.cols)",
+            "a row sees the one behind it",
+            ("tests/ir/test_interpreter.py",),
+        ),
+        Mutant(
+            "joined store when the first of its run is complete", _TRANSFERS,
+            "if stored.issuperset(run):",
+            "if True:",
+            "words that are not there yet are stored",
+            _TEST_TRANSFERS,
+        ),
+        Mutant(
+            "tensors joined across one that is not loaded", _TRANSFERS,
+            "            runs.append([])\n",
+            "            pass\n",
+            "they do not follow each other in external memory",
+            _TEST_TRANSFERS,
+        ),
+        Mutant(
+            "buffers joined behind words of something else", _TRANSFERS,
+            "if left.end != self._words[left.buffer] or right.offset != 0:",
+            "if right.offset != 0:",
+            "the tensors do not follow each other in the scratchpad",
+            _TEST_TRANSFERS,
+        ),
+        Mutant(
+            "bound takes a sum of one row for one of four", _BOUNDS,
+            "tile_rows = min(ARRAY_SIZE, together)",
+            "tile_rows = ARRAY_SIZE",
+            "lower than it need be",
+            _TEST_BOUNDS,
+        ),
+        Mutant(
+            "bound loads every leaf whole", _BOUNDS,
+            "for name in (*operands, *self._graph.outputs):",
+            "for name in self._places:",
+            "a program that loads less would be below it",
+            _TEST_BOUNDS,
+        ),
+        Mutant(
+            "certificate drops products with 0 on one side only", _TERMS,
+            "kept = (left != zero) & (right != zero)",
+            "kept = left != zero",
+            "equal sums are refused",
+            _TEST_TERMS,
+        ),
+        Mutant(
+            "certificate takes any rescale for 0", _TERMS,
+            "if multiplier == 0 or term == self._numbers.get(_ZERO):",
+            "if multiplier < 4 or term == self._numbers.get(_ZERO):",
+            "what differs would be accepted",
+            _TEST_TERMS,
         ),
     ),
     full=("tests/compiler", "tests/ir", "tests/golden", "tests/system/test_causality.py"),

@@ -30,6 +30,20 @@ GROUP: Final = Group(
             _TEST_DECODE, ci=True,
         ),
         Mutant(
+            "shortened block one guess too long", _DECODE,
+            "room = min(room, max_new_tokens - new - 1)",
+            "room = min(room, max_new_tokens - new)",
+            "a row is computed behind the last token asked for",
+            _TEST_DECODE,
+        ),
+        Mutant(
+            "blocks shortened unasked", _DECODE,
+            "if shorten_last_block:",
+            "if True:",
+            "the recorded runs have as many guesses in every block",
+            _TEST_DECODE,
+        ),
+        Mutant(
             "first guess unchecked", _DECODE,
             "accepted = 0\n    while",
             "accepted = min(1, len(guesses))\n    while",

@@ -158,6 +158,20 @@ CLAIMS: Final[Mapping[str, tuple[Stub, tuple[str, ...]]]] = {
         _accepts("compiler/passes/tile.py", "tile_operations", "()"),
         ("tests/compiler/test_tile.py", *_WHOLE_COMPILER),
     ),
+    "block_attention": (
+        _python(
+            "compiler/passes/block_attention.py",
+            "def block_attention(graph, scales):\n    return graph, scales",
+        ),
+        ("tests/compiler/test_block_attention.py", "tests/compiler/test_optimization.py"),
+    ),
+    "transfers": (
+        _python(
+            "compiler/passes/transfers.py",
+            "def join_transfers(_graph, places, ops):\n    return places, ops",
+        ),
+        ("tests/compiler/test_transfers.py", "tests/compiler/test_optimization.py"),
+    ),
     "buffers": (
         _accepts("compiler/passes/buffers.py", "allocate_buffers", "{}"),
         ("tests/compiler/test_buffers.py", *_WHOLE_COMPILER),

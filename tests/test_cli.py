@@ -18,9 +18,10 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save
 from tests.command import Cli, Result
-from tests.lm.samples import CHARACTERS, chip_target, text_model, tiny
+from tests.lm.samples import CHARACTERS, text_model, tiny
 
 import capra
+from capra.compiler.optimization import O1, OPTIMIZATIONS
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import PASSES
 from capra.ir.graph import Graph
@@ -28,7 +29,7 @@ from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.ir.text import parse_graph
 from capra.isa.assembler import assemble, disassemble
-from capra.isa.program import load_program
+from capra.isa.program import Program, load_program
 from capra.lm.checkpoint import save_checkpoint
 from capra.lm.graphs import verifier_graph
 from capra.lm.reference import greedy_tokens
@@ -280,10 +281,10 @@ SPECULATIVE_KEYS = PLAIN_KEYS | {
 def test_decode_reports_both_runs_as_json(cli: Cli, checkpoints: Path) -> None:
     record = cli(
         "decode", "--model", checkpoints / "good", "--prompt", "bad", "--max-new-tokens", "9",
-        "--num-speculative-tokens", "3", "--json",
+        "--num-speculative-tokens", "3", "-O0", "--json",
     ).json()  # fmt: skip
     results = {"plain", "speculative", "tokens_equal", "speedup", "decode_speedup"}
-    assert set(record) == {"settings", *results}
+    assert set(record) == {"settings", "optimize", *results} and record["optimize"] == []
     plain, speculative = record["plain"], record["speculative"]
     assert set(plain) == PLAIN_KEYS and set(speculative) == SPECULATIVE_KEYS
     assert record["tokens_equal"] is True
@@ -305,7 +306,7 @@ def test_decode_counts_the_programs_of_the_chip(cli: Cli) -> None:
     record = cli(
         "decode", "--model", "random", "--start-token", "4", "-n", "6", "-k", "0", "--json"
     ).json()
-    target = chip_target("random")
+    target = ChipTarget(tiny("random", 1), optimize=O1)
     assert record["plain"]["cycles"] == sum(
         target.program("step", 1, cache).cycles for cache in range(6)
     )
@@ -458,14 +459,14 @@ def test_table_and_grid_have_the_promised_keys(cli: Cli, monkeypatch: pytest.Mon
     for name, value in small.items():
         monkeypatch.setattr(f"capra.lab.experiments.{name}", value)
     runs = cli("table", "--json").json()
-    assert list(runs) == ["runs"] and len(runs["runs"]) == 2
+    assert list(runs) == ["optimize", "runs"] and len(runs["runs"]) == 2
     assert {"model", "decode", "programs", "cycles", "tokens_equal"} == set(runs["runs"][0])
     assert {
         "model", "draft_noise", "k", "accepted", "proposed", "blocks", "programs", "cycles",
         "speedup", "tokens_equal",
     } <= set(runs["runs"][1])  # fmt: skip
     cells = cli("grid", "--json").json()
-    assert list(cells) == ["cells"] and len(cells["cells"]) == 2
+    assert list(cells) == ["optimize", "cells"] and len(cells["cells"]) == 2
     assert {"draft_noise", "k", "acceptance_rate", "speedup", "cycles", "blocks"} <= set(
         cells["cells"][0]
     )
@@ -507,7 +508,8 @@ def test_compile_prints_the_state_after_a_pass(
 
 
 def test_the_printed_graph_is_the_models(cli: Cli) -> None:
-    out = cli("compile", "--model", "random", "-m", "3", "-c", "4", "--emit", "graph").out
+    shape = ("--model", "random", "-m", "3", "-c", "4", "-O0")
+    out = cli("compile", *shape, "--emit", "graph").out
     assert list(parse_graph(out)) == list(verifier_graph(tiny("random", 1).config, 3, 4))
 
 
@@ -520,13 +522,54 @@ def test_compile_writes_the_program_that_decoding_runs(
     assert (result.code, result.out) == (0, "")
     program = load_program(tmp_path / f"{name}.ga2")
     role = "step" if rows == 1 else "verify"
-    assert program == ChipTarget(tiny("random", 1)).program(role, rows, 4)  # type: ignore[arg-type]
+    target = ChipTarget(tiny("random", 1), optimize=O1)
+    assert program == target.program(role, rows, 4)  # type: ignore[arg-type]
     assert f"{name}.ga2: {program.cycles:,} cycles" in result.err
+
+
+def test_a_level_is_its_passes_and_zero_is_the_recorded_programs(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "program"
+
+    def compiled(level: str) -> Program:
+        cli("compile", "--model", "random", "-m", "4", "-c", "4", "-O", level, "-o", path)
+        return load_program(path)
+
+    assert compiled("0").cycles == 12330
+    assert compiled("1") == compiled(",".join(reversed(OPTIMIZATIONS)))
+    alone = [compiled(name).cycles for name in OPTIMIZATIONS[:4]]
+    assert alone[1] == 12330 > max(alone[0], alone[2], alone[3])  # nothing hides without blocks
+
+
+@pytest.mark.parametrize("level", ["2", "", "-1", "block-attention,", "blocks"])
+@pytest.mark.parametrize("command", ["compile", "decode", "certify", "table", "grid"])
+def test_an_unknown_level_is_refused(command: str, level: str, cli: Cli) -> None:
+    result = cli(command, "-O", level)
+    assert result.code != 0 and result.out == ""
+    assert f"-O is {level!r}, expected 0 or 1, or names" in result.err
+
+
+def test_decode_guesses_no_token_behind_the_last(cli: Cli) -> None:
+    args = ("decode", "--model", "structured", "-n", "6", "-k", "3", "--json", "-O")
+    recorded, optimized = (cli(*args, level).json()["speculative"] for level in ("0", "1"))
+    assert recorded["proposed"] == 6 and optimized["proposed"] == 3 + 1
+    assert optimized["tokens"] == recorded["tokens"]
+    assert optimized["cycles"] < recorded["cycles"]
+
+
+def test_certify_certifies_the_programs_of_a_level(cli: Cli) -> None:
+    args = ("certify", "--model", "random", "--max-context", "3", "--max-rows", "5",
+            "--instructions", "--json", "-O")  # fmt: skip
+    recorded, optimized = (cli(*args, level).json() for level in ("0", "1"))
+    assert recorded["certified"] and optimized["certified"]
+    assert (recorded["optimize"], optimized["optimize"]) == ([], list(OPTIMIZATIONS))
+    assert optimized["programs"] == recorded["programs"]
+    assert optimized["digest"] == recorded["digest"]
 
 
 def test_a_disassembly_can_be_assembled_again(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "program"
-    cli("compile", "--model", "random", "-m", "4", "-c", "4", "-o", path, "--emit", "emission")
+    shape = ("--model", "random", "-m", "4", "-c", "4", "-O", "0")
+    cli("compile", *shape, "-o", path, "--emit", "emission")
     program, out = load_program(path), cli("dis", path).out
     assert assemble(out) == program.instructions
     assert out.endswith(disassemble(program.instructions))

@@ -51,5 +51,7 @@ class Meaning:
                 return int(softmax_row(vectors[0], multiplier, shift)[index])
             case TermOp.ARGMAX:
                 return first_argmax(vectors[0])
+            case TermOp.ZERO:
+                return 0
             case TermOp.BYTE:
                 return (int(operands[0][0]) + 128) % 256 - 128

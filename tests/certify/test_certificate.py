@@ -8,12 +8,13 @@ from tests.lm.samples import MODELS, text_model
 
 from capra.certify.certificate import Certificate, Subject, certify
 from capra.compiler.ops import Op
+from capra.compiler.optimization import O0, O1, Optimization
 from capra.compiler.passes.buffers import Buffer, allocate_buffers
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.views import Place, place_tensors
 from capra.compiler.pipeline import compile_graph
 from capra.errors import InputError
-from capra.ir.graph import Graph
+from capra.ir.graph import Graph, Node
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.ir.text import parse_graph, print_graph
@@ -63,15 +64,45 @@ def of_scales(change: Callable[[Scales], Scales], at: str) -> Certificate:
     return certify(replace(honest, scales=scales), CACHE, ROWS)
 
 
+@pytest.mark.parametrize("optimize", [O0, O1], ids=["O0", "O1"])
 @pytest.mark.parametrize("name", MODELS)
-def test_an_exact_model_is_certified(name: str) -> None:
-    target = ChipTarget(MODELS[name]())
+def test_an_exact_model_is_certified(name: str, optimize: Optimization) -> None:
+    target = ChipTarget(MODELS[name](), optimize=optimize)
     certificate = certify(Subject.of(target), CACHE, ROWS, instruction_caches=3)
     assert certificate.failure is None
     graphs = {"step": CACHE + ROWS, "verify": (CACHE + 1) * ROWS, "prefill": (CACHE + 1) * 4}
     assert certificate.graphs == graphs
     assert certificate.programs == {"step": 11, "verify": 3 * ROWS, "prefill": 3 * 4}
     assert certificate.program_caches == (0, 3, 6)
+
+
+def test_levels_have_the_same_digest_and_other_programs() -> None:
+    targets = [ChipTarget(text_model(), optimize=level) for level in (O0, O1)]
+    recorded, optimized = (certify(Subject.of(target), CACHE, ROWS) for target in targets)
+    assert recorded.digest == optimized.digest
+    slow, fast = (target.program("verify", ROWS, CACHE).cycles for target in targets)
+    assert fast < slow
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        lambda node, _row: node.cols,
+        lambda node, row: min(node.prefix + row + 1, node.cols) if node.prefix else node.cols,
+        lambda node, _row: node.prefix or node.cols,
+    ],
+    ids=["sees the whole block", "sees a later row", "is blind to itself"],
+)
+def test_an_optimized_program_whose_mask_is_wrong_is_refused(
+    seen: Callable[[Node, int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The graph has no mask: only what the compiler made of it is changed."""
+    monkeypatch.setattr(Node, "seen", seen)
+    target = ChipTarget(text_model(), optimize=O1)
+    certificate = certify(Subject.of(target), 0, 3, instruction_caches=1)
+    assert certificate.failure is not None
+    assert certificate.failure.program == "verify_m2_c0"
+    assert certificate.failure.tensor == "the program"
 
 
 def test_prefills_are_certified_as_far_as_a_session_makes_them(
@@ -141,11 +172,12 @@ def test_ranges_of_its_own_for_every_program_are_refused() -> None:
 def test_programs_compiled_from_other_ranges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The target compiles what its scales do not say: only its programs can tell."""
 
-    def compile_wider(graph: Graph, ranges: Ranges, chip: Chip) -> Program:
+    def compile_wider(
+        graph: Graph, ranges: Ranges, chip: Chip, *, optimize: Optimization
+    ) -> Program:
         factor = 1 + graph["x"].rows / 64
-        return compile_graph(
-            graph, Ranges({tag: value * factor for tag, value in ranges.values.items()}), chip
-        )
+        wider = Ranges({tag: value * factor for tag, value in ranges.values.items()})
+        return compile_graph(graph, wider, chip, optimize=optimize)
 
     monkeypatch.setattr("capra.lm.target.compile_graph", compile_wider)
     certificate = certify(subject(), CACHE, ROWS, instruction_caches=2)

@@ -35,6 +35,29 @@ def test_terms_are_worth_what_the_interpreter_computes(graph_seed: int) -> None:
         np.testing.assert_array_equal(found, expected[name], name)
 
 
+def test_a_mask_is_as_many_shorter_rows() -> None:
+    """Row by row over its prefix, or at once with zeros after it: the same terms."""
+    graph = Graph("g")
+    for name in ("q", "k", "v"):
+        graph.input(name, 3, 4)
+    graph.softmax("p", graph.scores("s", "q", "k", tag="s"), prefix=1, tag="p")
+    graph.output(graph.matmul("a", "p", "v", tag="a"))
+    for row in range(3):
+        graph.slice_rows(f"q{row}", "q", row, 1)
+        graph.slice_rows(f"k{row}", "k", 0, row + 1)
+        graph.slice_rows(f"v{row}", "v", 0, row + 1)
+        graph.scores(f"s{row}", f"q{row}", f"k{row}", tag="s")
+        graph.softmax(f"p{row}", f"s{row}", tag="p")
+        graph.matmul(f"a{row}", f"p{row}", f"v{row}", tag="a")
+    ranges = Ranges(dict.fromkeys((node.tag for node in graph), 1.0))
+    dataflow, values = expanded(graph, assign_scales(graph, ranges))
+    for row in range(3):
+        assert values["a"][row] == values[f"a{row}"][0]
+        assert values["p"][row] == dataflow.terms.vector(
+            [*dataflow.array(values[f"p{row}"])[0], *[dataflow.terms.zero()] * (2 - row)]
+        )
+
+
 def _attention(keys: str) -> tuple[Graph, Scales]:
     graph = Graph("g")
     for name in ("q", "k", "v"):

@@ -70,6 +70,45 @@ def test_a_rescale_by_exactly_one_clamps_a_byte() -> None:
     assert meaning.value(terms.rescale(byte, 1 << 15, 15)) == -127
 
 
+def test_products_with_zero_are_left_out_of_a_sum() -> None:
+    terms = Terms()
+    a, b, zero = leaves(terms, "a", 3), leaves(terms, "b", 3), terms.zero()
+    short = terms.dot(terms.vector(a[:2]), terms.vector(b[:2]))
+    assert terms.dot(terms.vector([*a[:2], zero]), terms.vector(b)) == short
+    assert terms.dot(terms.vector([*a[:2], a[2]]), terms.vector([*b[:2], zero])) == short
+    assert terms.dot(terms.vector([zero, *a[:2]]), terms.vector([b[2], *b[:2]])) == short
+    assert terms.dot(terms.vector([a[0], zero, a[1]]), terms.vector(b)) != short
+
+
+def test_a_sum_of_nothing_but_zeros_is_zero_and_adds_nothing() -> None:
+    terms = Terms()
+    zero, row = terms.zero(), terms.vector(leaves(terms, "a", 2))
+    nothing = terms.vector([zero, zero])
+    assert terms.dot(nothing, row) == zero
+    assert terms.dot(row, row, onto=zero) == terms.dot(row, row)
+    assert terms.dot(row, nothing, onto=terms.dot(row, row)) == terms.dot(row, row)
+
+
+def test_a_rescale_by_zero_or_of_zero_is_zero() -> None:
+    terms = Terms()
+    row = terms.vector(leaves(terms, "a", 2))
+    assert terms.rescale(terms.dot(row, row), 0, 5) == terms.zero()
+    assert terms.rescale(terms.zero(), 3, 5) == terms.zero()
+    assert terms.rescale(terms.dot(row, row), 1, 5) != terms.zero()
+
+
+def test_zeros_are_known_again_after_they_were_forgotten() -> None:
+    terms = Terms()
+    a, b = leaves(terms, "a", 2), terms.vector(leaves(terms, "b", 2))
+    mark = terms.mark()
+    for _ in range(2):
+        padded = terms.vector([a[0], terms.zero()])
+        assert len(terms.elements(terms[terms.dot(padded, b)].vectors[0])) == 1
+        terms.forget_since(*mark)
+        assert len(terms.elements(terms[terms.dot(terms.vector(a), b)].vectors[0])) == 2
+        terms.forget_since(*mark)
+
+
 def test_an_operand_is_the_lowest_byte_of_its_word() -> None:
     terms = Terms()
     x, row = terms.leaf("x", 0, 0, None), terms.vector(leaves(terms, "a", 3))

@@ -7,6 +7,7 @@ import numpy as np
 from tests.certify.symbolic import check
 from tests.compiler.execution import run_and_read_back
 
+from capra.compiler.optimization import O0, O1
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import CONCATS, LEAVES, SLICES, Graph, Kind
@@ -36,18 +37,22 @@ NEAR_TIE: Final = 0.25
 def check_agreement(graph: Graph, samples: Sequence[Leaves], chip: Chip | None = None) -> None:
     """Assert program = interpreter on every tensor, with and without reuse; float is near.
 
-    The ranges are of all samples; programs run the first. The programs are also executed on terms,
-    which finds what these leaves happen to hide.
+    So is every tensor of the optimized program, which may hold others too. The ranges are of all
+    samples; programs run the first. The programs are also executed on terms, which finds what
+    these leaves happen to hide.
     """
     ranges = record_ranges(graph, samples)
     scales = assign_scales(graph, ranges)
     leaves = {name: quantize(v, scales.scale[name]) for name, v in samples[0].items()}
     expected = evaluate_int(graph, scales, leaves)
-    for size, reuse in ((chip or Chip(), True), (LARGE, False)):
-        program = compile_graph(graph, ranges, size, reuse=reuse)
+    ways = ((chip or Chip(), True, O0), (LARGE, False, O0), (chip or Chip(), True, O1))
+    for size, reuse, optimize in ways:
+        program = compile_graph(graph, ranges, size, reuse=reuse, optimize=optimize)
         found = run_and_read_back(program, leaves)
         named = {name for name in found.tensors if not name.startswith("%")}
-        assert named == tensors_in_memory(graph)
+        assert named & graph.nodes.keys() == tensors_in_memory(graph)
+        assert optimize or named <= graph.nodes.keys()
+        named &= graph.nodes.keys()
         assert list(found.outputs) == list(graph.outputs)
         for name in named:
             np.testing.assert_array_equal(found.tensors[name], expected[name], name)

@@ -53,6 +53,7 @@ class _Builder:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._draw = random.Random(seed)
+        self._masks = random.Random(-1 - seed)
         self._graph = Graph(f"random_{seed}")
         self._values: dict[str, FloatArray] = {}
         self._pool: list[str] = []
@@ -180,9 +181,14 @@ class _Builder:
 
     def _softmax(self) -> str:
         x = self._operand()
+        rows, cols = self._graph[x].shape
+        prefix = self._masks.randint(0, max(cols - rows + 1, 0))
         exponentials = np.exp(self._values[x])
+        if prefix:
+            exponentials *= np.tri(rows, cols, prefix - 1)
         total = exponentials.sum(axis=2, keepdims=True)
-        return self._keep(self._graph.softmax(self._name("softmax"), x), exponentials / total)
+        name = self._graph.softmax(self._name("softmax"), x, prefix=prefix)
+        return self._keep(name, exponentials / total)
 
     def _add(self) -> str:
         a = self._operand()

@@ -165,6 +165,17 @@ def test_relus_are_fused_and_unfused_and_operands_are_shared() -> None:
     assert twice == {Kind.MATMUL, Kind.SCORES, Kind.ADD}
 
 
+def test_softmaxes_are_masked_in_every_way() -> None:
+    """None; a triangle; a triangle beside hidden columns; one row; all that the last row sees."""
+    found = set()
+    for random in graphs():
+        for node in (node for node in random.graph if node.kind is Kind.SOFTMAX):
+            last_is_blind = node.prefix > 0 and node.seen(node.rows - 1) < node.cols
+            found.add((node.prefix > 0, node.rows > 1, last_is_blind))
+    assert found == {*product((False,), (False, True), (False,)),
+                     *product((True,), (False, True), (False, True))}  # fmt: skip
+
+
 def test_sources_are_read_again_after_their_views_or_never() -> None:
     alive = dead = 0
     for random in graphs():

@@ -110,6 +110,24 @@ def test_slice_may_not_feed_a_relu() -> None:
             graph.relu("n", cut)
 
 
+@pytest.mark.parametrize("prefix", [-1, 4, 6, 1.0])
+def test_prefix_of_a_softmax_ends_within_its_last_row(prefix: int) -> None:
+    graph = sample_graph()
+    with refused(graph, "m: prefix is", str(prefix), "x (4x6)", "0 for all or 1 .. 3"):
+        graph.softmax("m", "x", prefix=prefix)
+    graph.softmax("m", "x", prefix=3)
+    assert [graph["m"].seen(row) for row in range(4)] == [3, 4, 5, 6]
+    graph.softmax("whole", "x")
+    assert [graph["whole"].seen(row) for row in range(4)] == [6, 6, 6, 6]
+
+
+def test_taller_than_wide_has_no_prefix() -> None:
+    graph = Graph("g")
+    graph.input("x", 3, 2)
+    with refused(graph, "m: prefix is 1", "1 .. 0"):
+        graph.softmax("m", "x", prefix=1)
+
+
 def test_shape_mismatches_are_refused() -> None:
     graph = sample_graph()
     with refused(graph, "n:", "matmul of x (4x6) and y (4x6)", "6 and 4"):

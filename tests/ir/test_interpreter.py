@@ -92,6 +92,15 @@ def test_softmax_takes_each_row_alone_and_scales_differences_into_the_table() ->
     assert values["s"].tolist() == [[94, 34], [2, 126]]
 
 
+def test_masked_softmax_is_blind_to_what_it_hides_and_zero_there() -> None:
+    graph = Graph("g")
+    graph.input("x", 2, 4)
+    graph.softmax("s", "x", prefix=2)
+    rescales = scales({"s": Rescale(1 << 15, 23)}, {"s": Rescale(1 << 15, 15)})
+    values = evaluate_int(graph, rescales, {"x": ints([5, 5, 127, 9], [5, 5, 5, -127])})
+    assert values["s"].tolist() == [[64, 64, 0, 0], [43, 43, 43, 0]]
+
+
 def test_distant_scores_add_nothing_to_a_softmax() -> None:
     graph = Graph("g")
     graph.input("x", 1, 3)

@@ -59,6 +59,15 @@ def test_softmax_is_row_by_row(graph: Graph) -> None:
     np.testing.assert_allclose(evaluated(graph), expected)
 
 
+def test_masked_softmax_is_that_of_each_prefix() -> None:
+    x = np.log([[1.0, 3.0, 90.0, 90.0], [1.0, 1.0, 2.0, 90.0]])
+    masked = Graph("g")
+    masked.input("x", 2, 4)
+    masked.softmax("s", "x", prefix=2)
+    found = evaluate_float(masked, {"x": x})["s"]
+    np.testing.assert_allclose(found, [[0.25, 0.75, 0, 0], [0.25, 0.25, 0.5, 0]], rtol=1e-12)
+
+
 def test_softmax_of_large_numbers_is_finite() -> None:
     np.testing.assert_allclose(softmax_rows(np.array([[1e4, 1e4, -1e4]])), [[0.5, 0.5, 0.0]])
 

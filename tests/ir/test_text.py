@@ -17,6 +17,7 @@ p = matmul x w scale=0.125
 t = matmul x x transpose_b=1 tag=elsewhere
 q = scores p t scale=0.1
 s = softmax q
+masked = softmax q prefix=1
 other = scores x x
 r = relu p
 a = add p t

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.compiler.full_programs import CORES, full_program
 
+from capra.compiler.optimization import O0, O1, Optimization
 from capra.cosim import jobs as cosim_jobs
 from capra.cosim.compare import difference, expected
 from capra.cosim.jobs import Job, MemoryModel
@@ -35,7 +36,7 @@ SMALL = Chip(external_words=1500, scratchpad_words=1024, operand_depth=300, prog
 
 
 @cache
-def model_jobs() -> tuple[Job, ...]:
+def model_jobs(optimize: Optimization = O0) -> tuple[Job, ...]:
     """Prefill, steps and verifiers of both tiny models at growing cache lengths.
 
     Only the words that the host wrote start defined.
@@ -43,7 +44,7 @@ def model_jobs() -> tuple[Job, ...]:
     jobs: list[Job] = []
     for model in (random_model(1), structured_model(2)):
         device = RecordingDevice(model.config.chip, lambda job, _left: jobs.append(job))
-        session = ChipTarget(model, device).session()
+        session = ChipTarget(model, device, optimize=optimize).session()
         session.prefill([1, 2, 3, 4, 5])
         for block in ([6], [7, 8, 9, 10], [3], [1, 2], [15, 14, 13, 12, 11, 10, 9, 8], [0]):
             session.forward(block)
@@ -93,14 +94,20 @@ def test_programs_that_use_the_last_word_of_every_memory(
     check(simulator, [full_job(name) for name in CORES])
 
 
-def test_programs_of_the_tiny_models(simulator: Simulator, check: Check) -> None:
-    check(simulator, [defined(job) for job in model_jobs()])
+@pytest.mark.parametrize("optimize", [O0, O1], ids=["O0", "O1"])
+def test_programs_of_the_tiny_models(
+    optimize: Optimization, simulator: Simulator, check: Check
+) -> None:
+    check(simulator, [defined(job) for job in model_jobs(optimize)])
 
 
-def test_a_step_and_a_verifier_of_the_pydoc_model(verilator: Simulator, check: Check) -> None:
+@pytest.mark.parametrize("optimize", [O0, O1], ids=["O0", "O1"])
+def test_a_step_and_a_verifier_of_the_pydoc_model(
+    optimize: Optimization, verilator: Simulator, check: Check
+) -> None:
     model, jobs = load_model("pydoc"), list[Job]()
     device = RecordingDevice(model.config.chip, lambda job, _left: jobs.append(job))
-    session = ChipTarget(model, device).session()
+    session = ChipTarget(model, device, optimize=optimize).session()
     session.prefill([1, 2, 3, 4, 5])
     session.forward([6])
     session.forward([7, 8, 9, 10])

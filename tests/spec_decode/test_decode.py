@@ -44,6 +44,26 @@ def _assert_accounts(run: Decoded, target: ToyTarget, n: int, k: int) -> None:
     assert target.last.text == [*run.prompt, *emitted][:-1] if run.blocks else not run.runs
 
 
+@given(k=st.integers(0, 6), n=st.integers(1, 9), right=st.booleans())
+def test_a_shortened_block_ends_with_the_last_token(k: int, n: int, right: bool) -> None:
+    proposer = (always_right if right else always_wrong)(WHOLE, VOCAB)
+    run = decode(
+        ToyTarget(), PROMPT, n,
+        proposer=proposer, num_speculative_tokens=k, shorten_last_block=True,
+    )  # fmt: skip
+    assert list(run.tokens) == ALL[:n]
+    left = n
+    for block in run.blocks:
+        assert len(block.proposed) == min(k, left - 1)
+        left -= len(block.emitted)
+    assert left == 0 and run.cache_length == len(PROMPT) - 1 + n
+
+
+def test_blocks_have_as_many_guesses_unless_shortened() -> None:
+    run = _decode(always_right(WHOLE, VOCAB), 3, 6)
+    assert [len(block.proposed) for block in run.blocks] == [3, 3]
+
+
 def test_the_longest_right_prefix_is_accepted() -> None:
     for guesses, choices, accepted in (
         ([], [4], 0),

@@ -87,7 +87,10 @@ class Dataflow:
                 return tuple(self._product_row(row, columns, out) for row in first)
             case Kind.SOFTMAX:
                 index, out = scales.softmax_index[node.name], scales.product[node.name]
-                return tuple(self._softmax_row(row, index, out) for row in first)
+                return tuple(
+                    self._softmax_row(row, node.seen(number), index, out)
+                    for number, row in enumerate(first)
+                )
             case Kind.RELU:
                 return tuple(self._relu_row(row) for row in first)
             case Kind.ADD:
@@ -132,14 +135,16 @@ class Dataflow:
 
         return self._once(("product", row, columns, out), make)
 
-    def _softmax_row(self, row: int, index: Rescale, out: Rescale) -> int:
+    def _softmax_row(self, row: int, seen: int, index: Rescale, out: Rescale) -> int:
         terms = self.terms
 
         def make() -> list[int]:
-            fixed = terms.softmax(row, index.multiplier, index.shift)
-            return [terms.rescale(f, out.multiplier, out.shift) for f in fixed]
+            scores = terms.elements(row)
+            fixed = terms.softmax(terms.vector(scores[:seen]), index.multiplier, index.shift)
+            probabilities = [terms.rescale(f, out.multiplier, out.shift) for f in fixed]
+            return probabilities + [terms.zero()] * (len(scores) - seen)
 
-        return self._once(("softmax", row, index, out), make)
+        return self._once(("softmax", row, seen, index, out), make)
 
     def _relu_row(self, row: int) -> int:
         return self._once(("relu", row), lambda: [self.terms.relu(t) for t in self._terms_of(row)])

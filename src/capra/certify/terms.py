@@ -9,13 +9,14 @@
              | softmax vector index multiplier shift    one element of a row's softmax, in Q0.15
              | argmax vector                     index of the first maximum
              | byte term                         the lowest byte of a word, as int8
+             | zero                              0
     vector ::= term*
 
 Terms and vectors are numbers; the same term made twice has the same number, so two integers with
 the same number are the same function of the same leaves, whatever the leaves hold. The opposite is
 not promised: only what is written above a function here is made alike (a fused relu, a rescale by
-exactly 1, a sum split over K). That is safe: the certificate may refuse what is equal, never
-accept what is not.
+exactly 1 or by 0, a sum split over K, products with 0 in a sum). That is safe: the certificate may
+refuse what is equal, never accept what is not.
 """
 
 import hashlib
@@ -40,9 +41,10 @@ class TermOp(StrEnum):
     SOFTMAX = "softmax"
     ARGMAX = "argmax"
     BYTE = "byte"
+    ZERO = "zero"
 
 
-_INT8: Final = frozenset({TermOp.LEAF, TermOp.RESCALE, TermOp.RELU, TermOp.ADD})
+_INT8: Final = frozenset({TermOp.LEAF, TermOp.RESCALE, TermOp.RELU, TermOp.ADD, TermOp.ZERO})
 """Operations whose result is an int8 integer of -127 .. 127; a byte may also be -128."""
 
 DIGEST_BYTES: Final = 16
@@ -57,6 +59,9 @@ class Term(NamedTuple):
     constants: tuple[str | int | float | None, ...] = ()
 
 
+_ZERO: Final = Term(TermOp.ZERO)
+
+
 class Terms:
     """The table of all terms and vectors; `origin` is noted for every term that is new."""
 
@@ -67,6 +72,7 @@ class Terms:
         self._numbers: dict[Term, int] = {}
         self._is_wide = bytearray()
         self._vectors: list[Int64Array] = []
+        self._holds_zero = bytearray()
         self._vector_numbers: dict[bytes, int] = {}
         self._digests: list[bytes] = []
 
@@ -94,6 +100,7 @@ class Terms:
             while len(numbers) > count:
                 numbers.popitem()
         del self._origins[terms:], self._is_wide[terms:], self._digests[terms:]
+        del self._holds_zero[vectors:]
 
     # Vectors
 
@@ -105,6 +112,8 @@ class Terms:
         if number is None:
             number = self._vector_numbers[key] = len(self._vectors)
             self._vectors.append(np.frombuffer(key, np.int64))
+            zero = self._numbers.get(_ZERO)
+            self._holds_zero.append(zero is not None and bool((array == zero).any()))
         return number
 
     def elements(self, vector: int) -> Int64Array:
@@ -128,8 +137,14 @@ class Terms:
         """The sum of products of two vectors, added to the word `onto` where given.
 
         Sums of 32 bits do not depend on how they are split, so a sum that goes on with a later
-        part of K is the sum over both parts.
+        part of K is the sum over both parts. Products with 0 add nothing, whatever the other
+        operand is, and are left out.
         """
+        a, b = self._without_zeros(a, b)
+        if onto is not None and onto == self._numbers.get(_ZERO):
+            onto = None
+        if not len(self._vectors[a]):
+            return self.zero() if onto is None else onto
         if onto is None:
             return self._number(Term(TermOp.DOT, vectors=(a, b)))
         before = self._terms[onto]
@@ -142,7 +157,9 @@ class Terms:
         return self._number(Term(TermOp.ACCUMULATE, (onto,), (a, b)))
 
     def rescale(self, term: int, multiplier: int, shift: int) -> int:
-        """A requantization; of an int8 integer by exactly 1, the integer itself."""
+        """A requantization; of an int8 integer by exactly 1, the integer itself; by 0, 0."""
+        if multiplier == 0 or term == self._numbers.get(_ZERO):
+            return self.zero()
         if multiplier == 1 << shift and self._terms[term].op in _INT8:
             return term
         return self._number(Term(TermOp.RESCALE, (term,), constants=(multiplier, shift)))
@@ -165,6 +182,18 @@ class Terms:
     def argmax(self, row: int) -> int:
         """The index of a row's first maximum."""
         return self._number(Term(TermOp.ARGMAX, vectors=(row,)))
+
+    def zero(self) -> int:
+        """0, an int8 term."""
+        return self._number(_ZERO)
+
+    def _without_zeros(self, a: int, b: int) -> tuple[int, int]:
+        """Two vectors without the elements at which either of them is 0."""
+        if self._holds_zero[a] or self._holds_zero[b]:
+            zero, left, right = self.zero(), self._vectors[a], self._vectors[b]
+            kept = (left != zero) & (right != zero)
+            return self.vector(left[kept]), self.vector(right[kept])
+        return a, b
 
     def _byte(self, term: int) -> int:
         return self._number(Term(TermOp.BYTE, (term,))) if self._is_wide[term] else term

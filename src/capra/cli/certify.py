@@ -11,6 +11,7 @@ from capra.cli.options import (
     JsonOption,
     ModelOption,
     ModelSeedOption,
+    OptimizeOption,
     ScratchpadOption,
     count,
     positive,
@@ -46,6 +47,7 @@ def certify(
             "[default: all of a tiny model's, 8 of another's]",
         ),
     ] = None,
+    optimize: OptimizeOption = "1",
     external_words: ExternalOption = None,
     scratchpad_words: ScratchpadOption = None,
     as_json: JsonOption = False,
@@ -53,6 +55,7 @@ def certify(
     """Prove that blocks compute the rows of plain steps, whatever the weights and the text."""
     from capra.certify.certificate import Subject
     from capra.certify.certificate import certify as run_certify
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.lm.models import TINY_MODELS
     from capra.lm.target import ChipTarget
     from capra.report.tables import certificate_lines
@@ -63,15 +66,18 @@ def certify(
         caches = last + 1 if model in TINY_MODELS else 8
     elif not instructions:
         raise InputError(f"--caches is {caches} without programs, expected --instructions")
+    passes = parse_optimization(optimize)
+    target = ChipTarget(language_model, optimize=passes)
     with progress_bar("shapes", None) as advance:
         certificate = run_certify(
-            Subject.of(ChipTarget(language_model)), last, max_rows,
+            Subject.of(target), last, max_rows,
             instruction_caches=caches if instructions else 0, on_shape=advance,
         )  # fmt: skip
     record = {
         "model": language_model.config.name,
         "max_context": last,
         "max_rows": max_rows,
+        "optimize": names_of(passes),
         "chip": asdict(language_model.config.chip),
         **certificate.record(),
     }

@@ -16,6 +16,7 @@ from capra.cli.options import (
     ModelOption,
     ModelSeedOption,
     NewTokensOption,
+    OptimizeOption,
     PromptOption,
     RtlOption,
     ScratchpadOption,
@@ -48,6 +49,7 @@ def decode(
     stop_token: Annotated[
         int | None, typer.Option(parser=whole, help="Token after which to stop.")
     ] = None,
+    optimize: OptimizeOption = "1",
     external_words: ExternalOption = None,
     scratchpad_words: ScratchpadOption = None,
     certify: Annotated[
@@ -62,6 +64,7 @@ def decode(
     as_json: JsonOption = False,
 ) -> None:
     """Continue a prompt plainly and speculatively on the simulated chip, and compare the two."""
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.lm.prompts import detokenizer, prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.spec_decode.certificate import CertifyingTarget, certificate_record
@@ -69,13 +72,14 @@ def decode(
     from capra.spec_decode.drafts import draft_maker
     from capra.spec_decode.metrics import comparison_record
 
+    passes = parse_optimization(optimize)
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
     tokens = prompt_tokens(language_model, prompt, start_token)
     verifier = rtl_verifier(rtl)
     device = None if verifier is None else verifier.device(language_model.config.chip)
-    make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, device)
+    make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, device, passes)
     detokenize = detokenizer(language_model)
-    target = ChipTarget(language_model, device)
+    target = ChipTarget(language_model, device, optimize=passes)
     target.check_fit(len(tokens), max_new_tokens, num_speculative_tokens)
     certified = (CertifyingTarget(target), CertifyingTarget(target)) if certify else None
     plain_target, speculative_target = certified or (target, target)
@@ -96,6 +100,7 @@ def decode(
             stop_token=stop_token, on_tokens=on_tokens("speculative"),
             proposer=make_proposer(plain.prompt + plain.tokens) if num_speculative_tokens else None,
             num_speculative_tokens=num_speculative_tokens,
+            shorten_last_block="short-last-block" in passes,
         )  # fmt: skip
     record = {
         "settings": settings_record(
@@ -108,6 +113,7 @@ def decode(
             num_speculative_tokens=num_speculative_tokens,
             max_new_tokens=max_new_tokens,
         ),
+        "optimize": names_of(passes),
         **comparison_record(plain, speculative, detokenize),
     }
     if certified is not None:

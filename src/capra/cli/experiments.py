@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from capra.cli.app import app
-from capra.cli.options import JsonOption, RtlOption
+from capra.cli.options import JsonOption, OptimizeOption, RtlOption
 from capra.cli.output import (
     exit_unless_equal,
     finish_replays,
@@ -18,18 +18,22 @@ from capra.cli.output import (
 
 
 @app.command(epilog="Example: capra table --json")
-def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
+def table(
+    rtl: RtlOption = None, optimize: OptimizeOption = "0", as_json: JsonOption = False
+) -> None:
     """The seven recorded runs of the tiny models: 32 tokens, plain and speculative."""
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.lab.experiments import RUNS, table_runs
     from capra.report.experiments import runs_table
 
+    passes = parse_optimization(optimize)
     verifier = rtl_verifier(rtl)
     with progress_bar("runs", RUNS) as advance:
         if verifier is None:
-            runs = table_runs(lambda _run: advance())
+            runs = table_runs(lambda _run: advance(), optimize=passes)
         else:
-            runs = table_runs(lambda _run: advance(), verifier.device)
-    record: dict[str, Any] = {"runs": runs}
+            runs = table_runs(lambda _run: advance(), verifier.device, passes)
+    record: dict[str, Any] = {"optimize": names_of(passes), "runs": runs}
     mismatch = finish_replays(verifier, record)
     if as_json:
         print_json(record)
@@ -47,16 +51,19 @@ def grid(
             "--predict", help="Predict every cell too, in three ways, and show the errors."
         ),
     ] = False,
+    optimize: OptimizeOption = "0",
     as_json: JsonOption = False,
 ) -> None:
     """Speedup and acceptance of the structured model over draft noise and k: 25 runs."""
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.lab.experiments import CELLS, grid_cells
     from capra.report.experiments import grid_table, prediction_tables
 
+    passes = parse_optimization(optimize)
     with progress_bar("runs", CELLS) as advance:
-        cells = grid_cells(lambda _cell: advance(), predict=predict)
+        cells = grid_cells(lambda _cell: advance(), passes, predict=predict)
     if as_json:
-        print_json({"cells": cells})
+        print_json({"optimize": names_of(passes), "cells": cells})
     else:
         print_table(grid_table(cells))
         for table in prediction_tables(cells) if predict else ():

@@ -44,6 +44,15 @@ def reals(text: str) -> tuple[float, ...]:
     return tuple(real(part) for part in text.split(","))
 
 
+OptimizeOption = Annotated[
+    str,
+    typer.Option(
+        "--optimize",
+        "-O",
+        help="How programs are made: 0, as the reference did; 1, with all passes that make them "
+        "faster; or names of such passes with commas.",
+    ),
+]
 ModelOption = Annotated[
     str, typer.Option("--model", help="structured, random, pydoc or a checkpoint file.")
 ]

@@ -12,6 +12,7 @@ from capra.cli.options import (
     JsonOption,
     ModelOption,
     ModelSeedOption,
+    OptimizeOption,
     ScratchpadOption,
     count,
     positive,
@@ -38,24 +39,30 @@ def compile_program(
     ] = 0,
     emit: Annotated[
         str | None,
-        typer.Option(help="Print the state after a pass instead: graph, scales, views, tiles, "
-                     "buffers or emission."),
+        typer.Option(help="Print the state after a pass instead: graph, scales, attention, "
+                     "views, tiles, transfers, buffers or emission; bound: cycles and their lower "
+                     "bound."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Program file. [default: NAME.ga2]")
     ] = None,
+    optimize: OptimizeOption = "1",
     external_words: ExternalOption = None,
     scratchpad_words: ScratchpadOption = None,
 ) -> None:  # fmt: skip
     """Compile a step or a verifier of a model to a program file."""
+    from capra.compiler.bounds import lower_bound
+    from capra.compiler.optimization import parse_optimization
+    from capra.compiler.passes.scales import assign_scales
     from capra.compiler.pipeline import PASSES, compile_graph
+    from capra.compiler.printer import print_bound
     from capra.isa.program import save_program
     from capra.lm.target import model_graph
 
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
     config = language_model.config
-    if emit is not None and emit not in PASSES:
-        raise InputError(f"--emit is {emit!r}, expected one of {', '.join(PASSES)}")
+    if emit is not None and emit not in (*PASSES, "bound"):
+        raise InputError(f"--emit is {emit!r}, expected one of {', '.join(PASSES)}, bound")
     if rows > config.context:
         raise InputError(f"--rows is {rows}, expected at most {config.context}, the context")
     if config.has_positions and rows + cache > config.context:
@@ -68,8 +75,14 @@ def compile_program(
         if name == emit:
             print(text(), end="")
 
-    graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache)
-    program = compile_graph(graph, language_model.ranges, config.chip, observer=observe)
+    passes = parse_optimization(optimize)
+    graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache, passes)
+    program = compile_graph(
+        graph, language_model.ranges, config.chip, optimize=passes, observer=observe
+    )
+    if emit == "bound":
+        bound = lower_bound(graph, assign_scales(graph, language_model.ranges), config.chip)
+        print(print_bound(program.counters, bound), end="")
     if emit is None or output is not None:
         path = output or Path(f"{program.name}.ga2")
         save_program(program, path)

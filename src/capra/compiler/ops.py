@@ -19,18 +19,20 @@ from capra.numerics import Rescale
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """place := the external tensor of the same name."""
+    """place := the external tensor of the same name, and those that follow it in both memories."""
 
     tensor: str
     dst: Place
+    followers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """the external tensor of the same name := place."""
+    """the external tensor of the same name, and those that follow it in both memories := place."""
 
     tensor: str
     src: Place
+    followers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,14 @@ printed.
 from collections.abc import Callable
 from typing import Final
 
+from capra.compiler.optimization import O0, Optimization
 from capra.compiler.overlap import check_buffers, check_program
-from capra.compiler.passes.buffers import allocate_buffers
+from capra.compiler.passes.block_attention import block_attention
+from capra.compiler.passes.buffers import allocate_buffers, fits
 from capra.compiler.passes.emit import emit_program
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
+from capra.compiler.passes.transfers import join_transfers
 from capra.compiler.passes.views import place_tensors
 from capra.compiler.printer import (
     print_buffers,
@@ -26,7 +29,9 @@ from capra.ir.text import print_graph
 from capra.isa.chip import Chip
 from capra.isa.program import Program
 
-PASSES: Final = ("graph", "scales", "views", "tiles", "buffers", "emission")
+PASSES: Final = (
+    "graph", "scales", "attention", "views", "tiles", "transfers", "buffers", "emission",
+)  # fmt: skip
 """Names of the states that can be printed, in order: the input, then one a pass."""
 
 Observer = Callable[[str, Callable[[], str]], None]
@@ -39,25 +44,40 @@ def compile_graph(
     chip: Chip,
     *,
     reuse: bool = True,
+    optimize: Optimization = O0,
     observer: Observer = lambda _name, _text: None,
 ) -> Program:
     """The program that computes a graph's outputs in int8 on a chip.
 
-    With `reuse` off no two buffers share a word. Raises GraphError for a graph without an output,
-    RangeError for missing or incompatible ranges, CapacityError for what does not fit the chip.
+    With `reuse` off no two buffers share a word. Whatever `optimize` names, every tensor holds the
+    same integers; with nothing, the cycles are those that the reference recorded.
+
+    Raises GraphError for a graph without an output, RangeError for missing or incompatible ranges,
+    CapacityError for what does not fit the chip.
     """
     graph.check_complete()
     observer("graph", lambda: print_graph(graph))
     scales = assign_scales(graph, ranges)
     observer("scales", lambda: print_scales(graph, scales))
-    places = place_tensors(graph)
+    tiled, tiled_scales = graph, scales
+    if "block-attention" in optimize:
+        tiled, tiled_scales = block_attention(graph, scales)
+    observer("attention", lambda: print_graph(tiled))
+    places = place_tensors(tiled)
     observer("views", lambda: print_places(places))
-    ops = tile_operations(graph, scales, places, chip.operand_depth)
+    ops = tile_operations(
+        tiled, tiled_scales, places, chip.operand_depth, shared_zeros="shared-zeros" in optimize
+    )
     observer("tiles", lambda: print_operations(ops))
+    if "joined-transfers" in optimize:
+        joined_places, joined = join_transfers(tiled, places, ops)
+        if fits(joined, chip.scratchpad_words, reuse=reuse):
+            places, ops = joined_places, joined
+    observer("transfers", lambda: print_operations(ops))
     buffers = allocate_buffers(ops, chip.scratchpad_words, reuse=reuse)
     check_buffers(ops, buffers, chip.scratchpad_words)
     observer("buffers", lambda: print_buffers(buffers))
-    program = emit_program(graph, scales, places, ops, buffers, chip)
+    program = emit_program(tiled, tiled_scales, places, ops, buffers, chip)
     check_program(program)
     observer("emission", lambda: print_program(program))
     return program

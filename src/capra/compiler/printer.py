@@ -18,6 +18,7 @@ from capra.ir.graph import Graph
 from capra.ir.scales import Scales
 from capra.isa.assembler import disassemble, printable
 from capra.isa.program import Program
+from capra.isa.timing import Counters
 from capra.numerics import Rescale
 
 
@@ -73,12 +74,23 @@ def print_program(program: Program) -> str:
     return _text(list(map(printable, lines))) + disassemble(program.instructions)
 
 
+def print_bound(counters: Counters, bound: Counters) -> str:
+    """One line a unit and one for all: cycles, the lower bound, and the distance to it."""
+    units = {**counters.by_unit(), "total": counters.total}
+    bounds = {**bound.by_unit(), "total": bound.total}
+    lines = ["unit        cycles       bound  distance"]
+    for unit, cycles in units.items():
+        distance = cycles / bounds[unit] - 1 if bounds[unit] else 0.0
+        lines.append(f"{unit:<7} {cycles:>10,}  {bounds[unit]:>10,}  {distance:>8.1%}")
+    return _text(lines)
+
+
 def _operation(op: Op) -> str:
     match op:
         case Load():
-            return f"{_place(op.dst)} = load {op.tensor}"
+            return f"{_place(op.dst)} = load {', '.join((op.tensor, *op.followers))}"
         case Store():
-            return f"store {op.tensor} = {_place(op.src)}"
+            return f"store {', '.join((op.tensor, *op.followers))} = {_place(op.src)}"
         case TileProduct():
             sign = "+=" if op.accumulate else "="
             right = f"{_place(op.b)}{'^T' if op.transpose_b else ''}"

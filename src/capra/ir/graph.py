@@ -5,7 +5,7 @@
     weight  (rows, cols)                    given once, part of the model
     matmul  a b  [transpose_b] [scale]      (M, K) x (K, N) -> (M, N), times scale
     scores  q k  [scale]                    (M, K) x (N, K)^T -> (M, N), times scale
-    softmax x                               row by row
+    softmax x  [prefix]                     row by row; row i over its first prefix + i elements
     relu    x
     add     a b
     concat_rows xs | concat_cols xs         a view: the parts are written into one buffer
@@ -74,6 +74,8 @@ class Node:
     transpose_b: bool = False
     start: int = 0
     """First row or column of a slice."""
+    prefix: int = 0
+    """Elements that the first row of a softmax sees, and each later row one more; 0: all."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -84,6 +86,10 @@ class Node:
     def is_index(self) -> bool:
         """True when the elements are indices rather than quantized numbers."""
         return self.kind is Kind.ARGMAX
+
+    def seen(self, row: int) -> int:
+        """How many elements of its row the softmax of that row is over."""
+        return self.prefix + row if self.prefix else self.cols
 
 
 class Graph:
@@ -167,9 +173,16 @@ class Graph:
         """scale * (q . k^T): attention scores of two activations."""
         return self._product(Kind.SCORES, name, q, k, True, scale, tag)
 
-    def softmax(self, name: str, x: str, *, tag: str | None = None) -> str:
-        """Softmax of each row."""
-        return self._elementwise(Kind.SOFTMAX, name, x, tag)
+    def softmax(self, name: str, x: str, *, prefix: int = 0, tag: str | None = None) -> str:
+        """Softmax of each row; with a prefix, row i over its first prefix + i elements, then 0."""
+        node = self._operand(name, x)
+        most = node.cols - node.rows + 1
+        if prefix != 0 and not (isinstance(prefix, int) and 1 <= prefix <= most):
+            raise GraphError(
+                f"{name}: prefix is {prefix} for {self._describe(node)}, expected 0 for all or "
+                f"1 .. {most}, so that the last row sees no more than there is"
+            )
+        return self._append(name, Kind.SOFTMAX, (x,), node.rows, node.cols, tag, prefix=prefix)
 
     def relu(self, name: str, x: str, *, tag: str | None = None) -> str:
         """max(x, 0). Refused on a slice."""
@@ -242,6 +255,7 @@ class Graph:
     def _append(
         self, name: str, kind: Kind, inputs: tuple[str, ...], rows: int, cols: int,
         tag: str | None, *, scale: float = 1.0, transpose_b: bool = False, start: int = 0,
+        prefix: int = 0,
     ) -> str:  # fmt: skip
         _checked_name("node", name)
         if name in self._nodes:
@@ -250,7 +264,9 @@ class Graph:
             if not (isinstance(size, int) and 1 <= size <= MAX_DIMENSION):
                 raise GraphError(f"{name}: {size} {axis}, expected 1 .. {MAX_DIMENSION}")
         tag = name if tag is None else _checked_name("tag", tag)
-        self._nodes[name] = Node(name, kind, inputs, rows, cols, tag, scale, transpose_b, start)
+        self._nodes[name] = Node(
+            name, kind, inputs, rows, cols, tag, scale, transpose_b, start, prefix
+        )
         for operand in inputs:
             self._uses.setdefault(operand, []).append(name)
         return name

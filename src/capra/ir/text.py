@@ -4,7 +4,8 @@
     NAME = KIND OPERAND ... [ROWSxCOLS] [key=value ...]
     output NAME
 
-`#` starts a comment. Keys: start, count (slices), scale, transpose_b (products), tag.
+`#` starts a comment. Keys: start, count (slices), scale, transpose_b (products), prefix (softmax),
+tag.
 """
 
 import re
@@ -53,6 +54,8 @@ def _print_node(node: Node) -> str:
         words.append(f"scale={node.scale!r}")
     if node.kind is Kind.MATMUL and node.transpose_b:
         words.append("transpose_b=1")
+    if node.prefix:
+        words.append(f"prefix={node.prefix}")
     if node.tag != node.name:
         words.append(f"tag={node.tag}")
     return " ".join(words)
@@ -97,9 +100,12 @@ def _parse_node(graph: Graph, words: list[str]) -> None:
     elif kind is Kind.ARGMAX:
         (x,) = _exactly(operands, 1)
         graph.argmax(name, x)
+    elif kind is Kind.SOFTMAX:
+        (x,) = _exactly(operands, 1)
+        graph.softmax(name, x, prefix=keys.whole("prefix", 0), tag=tag)
     else:
         (x,) = _exactly(operands, 1)
-        (graph.softmax if kind is Kind.SOFTMAX else graph.relu)(name, x, tag=tag)
+        graph.relu(name, x, tag=tag)
     keys.check_empty()
 
 

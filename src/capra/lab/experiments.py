@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from capra.compiler.optimization import O0, Optimization
 from capra.isa.chip import Chip
 from capra.lab.planner import Workload, measured_source
 from capra.lab.planner import predict as predict_guesses
@@ -36,9 +37,13 @@ MakeDevice = Callable[[Chip], Device]
 
 
 def table_runs(
-    on_run: OnRecord = lambda _record: None, make_device: MakeDevice = SimulatedDevice
+    on_run: OnRecord = lambda _record: None,
+    make_device: MakeDevice = SimulatedDevice,
+    optimize: Optimization = O0,
 ) -> list[Record]:
     """The seven runs: 32 tokens from token 0, plain and speculative, on the chip.
+
+    Without optimization they are the recorded ones, to the cycle.
 
     tokens_equal compares a speculative run with the plain run, and a plain run with the integer
     interpreter, which evaluates the same graphs without any program.
@@ -50,7 +55,7 @@ def table_runs(
         on_run(record)
 
     for name, cells in TABLE:
-        lab = _Lab(name, make_device)
+        lab = _Lab(name, make_device, optimize)
         plain = lab.plain()
         reference = decode(InterpretedTarget(lab.target.model), [START_TOKEN], NEW_TOKENS)
         add(
@@ -67,13 +72,18 @@ def table_runs(
     return runs
 
 
-def grid_cells(on_cell: OnRecord = lambda _record: None, *, predict: bool = False) -> list[Record]:
+def grid_cells(
+    on_cell: OnRecord = lambda _record: None,
+    optimize: Optimization = O0,
+    *,
+    predict: bool = False,
+) -> list[Record]:
     """The structured model over draft noise and k, each cell against the plain run.
 
     With `predict`, each cell also has what the planner predicts of its speedup without having run
     it (`predicted`) and how far off that is (`errors`, relative to the measured speedup).
     """
-    lab = _Lab("structured", SimulatedDevice)
+    lab = _Lab("structured", SimulatedDevice, optimize)
     plain, cells = lab.plain(), list[Record]()
     work = Workload(lab.target, (START_TOKEN,), NEW_TOKENS, max(GRID_KS))
     for noise in GRID_NOISES:
@@ -94,23 +104,24 @@ def grid_cells(on_cell: OnRecord = lambda _record: None, *, predict: bool = Fals
 class _Lab:
     """One model and its drafts on one chip, the target's programs compiled once for all runs."""
 
-    def __init__(self, model_name: str, make_device: MakeDevice) -> None:
+    def __init__(self, model_name: str, make_device: MakeDevice, optimize: Optimization) -> None:
         model = load_model(model_name, MODEL_SEED)
         self.device = make_device(model.config.chip)
-        self.target = ChipTarget(model, self.device)
+        self.target = ChipTarget(model, self.device, optimize=optimize)
 
     def plain(self) -> Decoded:
         return decode(self.target, [START_TOKEN], NEW_TOKENS)
 
     def draft(self, noise: float, _text: Sequence[int] = ()) -> ChainProposer:
-        model = self.target.model
+        model, optimize = self.target.model, self.target.optimize
         bigram = load_bigram(model, noise, DRAFT_SEED)
-        return ChainProposer(ChipBigram(bigram, model.config.chip, self.device))
+        return ChainProposer(ChipBigram(bigram, model.config.chip, self.device, optimize=optimize))
 
     def cell(self, plain: Decoded, noise: float, k: int) -> Record:
         run = decode(
             self.target, [START_TOKEN], NEW_TOKENS,
             proposer=self.draft(noise), num_speculative_tokens=k,
+            shorten_last_block="short-last-block" in self.target.optimize,
         )  # fmt: skip
         cycles = total_counters(run.runs).total
         counts = acceptance(run)

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from capra.compiler.optimization import O0, Optimization
 from capra.compiler.pipeline import compile_graph
 from capra.ir.ranges import Ranges, record_ranges
 from capra.isa.chip import Chip
@@ -105,11 +106,14 @@ def factored(logits: FloatArray, rank: int = FACTOR_RANK) -> Bigram:
 class ChipBigram:
     """A bigram draft compiled for a chip; one program, run once a guess."""
 
-    def __init__(self, bigram: Bigram, chip: Chip, device: Device | None = None) -> None:
+    def __init__(
+        self, bigram: Bigram, chip: Chip, device: Device | None = None,
+        *, optimize: Optimization = O0,
+    ) -> None:  # fmt: skip
         self.bigram = bigram
         self.vocab_size = bigram.vocab_size
         self._device: Device = device or SimulatedDevice(chip)
-        self.program = compile_bigram(bigram, chip)
+        self.program = compile_bigram(bigram, chip, optimize)
         scales = {slot.name: slot.scale for slot in self.program.external}
         assert scales["x"] is not None and scales["table"] is not None
         self._x = quantize(bigram.embed, scales["x"])
@@ -123,9 +127,9 @@ class ChipBigram:
         return int(execution.outputs["token"][0, 0]), (run,)
 
 
-def compile_bigram(bigram: Bigram, chip: Chip) -> Program:
+def compile_bigram(bigram: Bigram, chip: Chip, optimize: Optimization = O0) -> Program:
     """The draft program, with the ranges of all its tokens."""
     graph = draft_graph(bigram.vocab_size, bigram.embed.shape[1])
     rows = (bigram.embed[t : t + 1] for t in range(bigram.vocab_size))
     ranges: Ranges = record_ranges(graph, ({"x": row, "table": bigram.table} for row in rows))
-    return compile_graph(graph, ranges, chip)
+    return compile_graph(graph, ranges, chip, optimize=optimize)

@@ -23,12 +23,15 @@ def step_graph(config: ModelConfig, cache: int) -> Graph:
     return _decoder(config, 1, cache, f"step_c{cache}", with_attention=False)
 
 
-def verifier_graph(config: ModelConfig, rows: int, cache: int) -> Graph:
+def verifier_graph(
+    config: ModelConfig, rows: int, cache: int, *, with_attention: bool = True
+) -> Graph:
     """`rows` tokens after `cache` others, each row blind to later ones.
 
-    Outputs as the step's, and the attention output of every layer.
+    Outputs as the step's, and the attention output of every layer unless it is left out.
     """
-    return _decoder(config, rows, cache, f"verify_m{rows}_c{cache}", with_attention=True)
+    name = f"verify_m{rows}_c{cache}"
+    return _decoder(config, rows, cache, name, with_attention=with_attention)
 
 
 def prefill_graph(config: ModelConfig, rows: int, cache: int) -> Graph:

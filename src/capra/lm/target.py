@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from capra.compiler.optimization import O0, Optimization
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import LEAVES, Graph
@@ -60,18 +61,26 @@ class Forward:
     runs: tuple[ProgramRun, ...] = ()
 
 
-def model_graph(config: ModelConfig, role: Role, rows: int, cache: int) -> Graph:
-    """The graph of a role: a step has one row."""
+def model_graph(
+    config: ModelConfig, role: Role, rows: int, cache: int, optimize: Optimization = O0
+) -> Graph:
+    """The graph of a role: a step has one row.
+
+    With unread-outputs a verifier does not store the attention output, which no session reads.
+    """
     if role == "step":
         return step_graph(config, cache)
-    return (prefill_graph if role == "prefill" else verifier_graph)(config, rows, cache)
+    if role == "prefill":
+        return prefill_graph(config, rows, cache)
+    return verifier_graph(config, rows, cache, with_attention="unread-outputs" not in optimize)
 
 
 class IntegerTarget(ABC):
     """A model in the chip's integers, whoever computes them."""
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, optimize: Optimization = O0) -> None:
         self.model = model
+        self.optimize = optimize
         self.vocab_size = model.config.vocab_size
         self.max_context = model.config.context
         self._weights: dict[str, Int64Array] = {}
@@ -82,7 +91,7 @@ class IntegerTarget(ABC):
 
     def graph(self, role: Role, rows: int, cache: int) -> Graph:
         """What is computed for a role."""
-        return model_graph(self.model.config, role, rows, cache)
+        return model_graph(self.model.config, role, rows, cache, self.optimize)
 
     def scales(self, graph: Graph) -> Scales:
         """The scales of such a graph: in every shape from the model's one Ranges value."""
@@ -116,8 +125,10 @@ class IntegerTarget(ABC):
 class ChipTarget(IntegerTarget):
     """A model on a device: programs compiled per shape from the model's one Ranges value."""
 
-    def __init__(self, model: LanguageModel, device: Device | None = None) -> None:
-        super().__init__(model)
+    def __init__(
+        self, model: LanguageModel, device: Device | None = None, *, optimize: Optimization = O0
+    ) -> None:
+        super().__init__(model, optimize)
         self._device: Device = device or SimulatedDevice(model.config.chip)
         self._programs: OrderedDict[tuple[Role, int, int], Program] = OrderedDict()
 
@@ -127,7 +138,9 @@ class ChipTarget(IntegerTarget):
         program = self._programs.pop(key, None)
         if program is None:
             graph = self.graph(role, rows, cache)
-            program = compile_graph(graph, self.model.ranges, self.model.config.chip)
+            program = compile_graph(
+                graph, self.model.ranges, self.model.config.chip, optimize=self.optimize
+            )
         self._programs[key] = program
         kept = sum(len(p.instructions) for p in self._programs.values())
         while kept > CACHED_INSTRUCTIONS and len(self._programs) > 1:

@@ -109,12 +109,15 @@ def decode(
     proposer: Proposer | None = None,
     num_speculative_tokens: int = 0,
     stop_token: int | None = None,
+    shorten_last_block: bool = False,
     on_tokens: Callable[[Sequence[int]], None] = lambda _tokens: None,
 ) -> Decoded:
     """Continue a prompt by `max_new_tokens`, up to a stop token, or while there is context.
 
     With no speculative tokens this is plain decoding, one token a pass. `on_tokens` receives the
     new tokens of the result as they come. A block never reaches past the context: it is shortened.
+    With `shorten_last_block` it does not reach past the last token asked for either; else every
+    block has as many guesses, as the recorded runs do.
 
     Raises InputError for an empty prompt, one longer than the context, tokens outside the
     vocabulary, negative counts, guesses without a proposer, or one of another vocabulary.
@@ -129,6 +132,8 @@ def decode(
     reason: StopReason = "context"
     while session.length < target.max_context:
         room = target.max_context - session.length - 1
+        if shorten_last_block:
+            room = min(room, max_new_tokens - new - 1)
         block = _advance(target, session, text, proposer, min(num_speculative_tokens, room))
         blocks.append(block)
         text += block.emitted

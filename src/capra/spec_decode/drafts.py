@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from capra.compiler.optimization import O0, Optimization
 from capra.errors import InputError
 from capra.lm.bigram import ChipBigram
 from capra.lm.model import LanguageModel
@@ -32,7 +33,12 @@ def check_draft(name: str) -> None:
 
 
 def draft_maker(
-    name: str, model: LanguageModel, noise: float, seed: int, device: Device | None = None
+    name: str,
+    model: LanguageModel,
+    noise: float,
+    seed: int,
+    device: Device | None = None,
+    optimize: Optimization = O0,
 ) -> Callable[[tuple[int, ...]], Proposer]:
     """How to make the proposer of a name, given the prompt and the plain run's continuation.
 
@@ -52,5 +58,5 @@ def draft_maker(
         if name == BIGRAM
         else load_bigram_from(Path(name), model, noise, seed)
     )
-    draft = ChipBigram(bigram, model.config.chip, device)
+    draft = ChipBigram(bigram, model.config.chip, device, optimize=optimize)
     return lambda _text: ChainProposer(draft)

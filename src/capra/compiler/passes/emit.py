@@ -140,8 +140,7 @@ def _homes(
     written: dict[str, tuple[int, int]] = {}  # by tensor or temporary: its first and last writer
     start = 0
     for op, end in zip(ops, last_instruction, strict=True):
-        for place in writes(op):
-            name = place.buffer if _is_temporary(place.buffer) else op.tensor
+        for name in _written_by(op):
             first, _ = written.get(name, (start, end))
             written[name] = (first, end)
         start = end + 1
@@ -166,6 +165,13 @@ def _homes(
         words = buffers[name].words
         add(name, Place(name, 0, 1, words, words), None)
     return homes
+
+
+def _written_by(op: Op) -> tuple[str, ...]:
+    """The tensors or temporaries that an operation writes."""
+    if isinstance(op, Load):
+        return op.tensor, *op.followers
+    return tuple(p.buffer if _is_temporary(p.buffer) else op.tensor for p in writes(op))
 
 
 def _is_temporary(name: str) -> bool:

@@ -25,24 +25,33 @@ from capra.isa.spec import ARRAY_SIZE
 from capra.numerics import Rescale
 
 _UNITY = Rescale(1 << 15, 15)
+_NOTHING = Rescale(0, 1)
+"""Turns every word into 0."""
 
 
 def tile_operations(
-    graph: Graph, scales: Scales, places: Mapping[str, Place], operand_depth: int
-) -> tuple[Op, ...]:
-    """The operations of a graph, in an order in which every tensor is written before it is read."""
-    return tuple(_Tiler(graph, scales, places, operand_depth).run())
+    graph: Graph, scales: Scales, places: Mapping[str, Place], operand_depth: int,
+    *, shared_zeros: bool = False,
+) -> tuple[Op, ...]:  # fmt: skip
+    """The operations of a graph, in an order in which every tensor is written before it is read.
+
+    With `shared_zeros`, softmaxes with the same mask share a buffer, whose zeros are written once.
+    """
+    return tuple(_Tiler(graph, scales, places, operand_depth, shared_zeros).run())
 
 
 class _Tiler:
     def __init__(
-        self, graph: Graph, scales: Scales, places: Mapping[str, Place], operand_depth: int
-    ) -> None:
+        self, graph: Graph, scales: Scales, places: Mapping[str, Place], operand_depth: int,
+        shared_zeros: bool,
+    ) -> None:  # fmt: skip
         self._graph = graph
         self._scales = scales
         self._places = places
         self._depth = operand_depth
         self._loaded: set[str] = set()
+        self._zeros = _shared_by_mask(graph) if shared_zeros else {}
+        self._zeroed: set[str] = set()
 
     def run(self) -> Iterator[Op]:
         for node in self._graph:
@@ -116,10 +125,17 @@ class _Tiler:
 
     def _softmax(self, node: Node, dst: Place) -> Iterator[Op]:
         name, source = node.name, self._places[node.inputs[0]]
-        fixed = _temporary(f"{name}.fixed", node.rows, node.cols)
+        fixed = self._zeros.get(name) or _temporary(f"{name}.fixed", node.rows, node.cols)
+        index = self._scales.softmax_index[name]
+        # The rows that do not see all; the words that they do see are written after the zeros.
+        blind = sum(node.seen(row) < node.cols for row in range(node.rows))
+        if blind and fixed.buffer not in self._zeroed:
+            zeros = (0, node.seen(0), blind, node.cols - node.seen(0))
+            yield Requantize(name, source.part(*zeros), fixed.part(*zeros), _NOTHING)
+            self._zeroed.add(fixed.buffer)
         for row in range(node.rows):
-            index = self._scales.softmax_index[name]
-            yield SoftmaxRow(name, source.row(row), fixed.row(row), index)
+            seen = (row, 0, 1, node.seen(row))
+            yield SoftmaxRow(name, source.part(*seen), fixed.part(*seen), index)
         yield Requantize(name, fixed, dst, self._scales.product[name])
 
     def _add(self, node: Node, dst: Place) -> Iterator[Op]:
@@ -134,6 +150,24 @@ class _Tiler:
                 place = rescaled
             addends.append(place)
         yield AddRows(node.name, addends[0], addends[1], dst)
+
+
+def _shared_by_mask(graph: Graph) -> dict[str, Place]:
+    """Where the rows of masked softmaxes go: those with one mask end in the same columns.
+
+    Softmaxes of as many rows that hide as many elements leave the same words of a buffer alone.
+    """
+    alike: dict[tuple[int, int], list[Node]] = {}
+    for node in graph:
+        if node.prefix and node.seen(0) < node.cols:
+            alike.setdefault((node.rows, node.cols - node.prefix), []).append(node)
+    places: dict[str, Place] = {}
+    for (rows, _), nodes in alike.items():
+        widest = max(node.cols for node in nodes)
+        buffer = _temporary(f"{nodes[0].name}.fixed", rows, widest)
+        for node in nodes:
+            places[node.name] = buffer.part(0, widest - node.cols, rows, node.cols)
+    return places
 
 
 def _temporary(name: str, rows: int, cols: int) -> Place:

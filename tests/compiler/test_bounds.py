@@ -1,0 +1,136 @@
+"""The lower bound: worked out by hand for small graphs, and below every program that there is."""
+
+import os
+
+import pytest
+from tests.compiler.attention import attention_graph, random_attention
+from tests.compiler.random_graphs import leaf_samples, random_graph
+from tests.lm.samples import pydoc_model, tiny
+
+from capra.compiler.bounds import lower_bound
+from capra.compiler.optimization import O0, O1
+from capra.compiler.passes.scales import assign_scales
+from capra.compiler.pipeline import compile_graph
+from capra.ir.graph import Graph
+from capra.ir.ranges import Ranges, record_ranges
+from capra.ir.text import parse_graph
+from capra.isa.chip import Chip
+from capra.isa.timing import Counters
+from capra.lm.model import LanguageModel
+from capra.lm.target import model_graph
+
+FIRST = int(os.environ.get("CAPRA_SEED", "0"))
+ROOMY = Chip(external_words=1 << 15, scratchpad_words=1 << 15)
+
+
+def ranges_of(graph: Graph) -> Ranges:
+    return Ranges(dict.fromkeys((node.tag for node in graph), 1.0))
+
+
+def bound(text: str, chip: Chip | None = None) -> Counters:
+    graph = parse_graph(f"graph g\n{text}")
+    return lower_bound(graph, assign_scales(graph, ranges_of(graph)), chip or Chip())
+
+
+def test_one_full_tile() -> None:
+    """64 words loaded, one MM, 16 requantized, 16 stored; five instructions with HALT."""
+    found = bound("x = input 4x8\nw = weight 8x4\np = matmul x w\noutput p")
+    matrix = 4 * 8 + 8 * 4 + 4 * 4 + 8 + 4 + 4 + 5
+    assert found == Counters(matrix=matrix, dma=64 + 9 + 16 + 2, vector=16 + 2, control=10)
+
+
+def test_a_part_of_a_tile_costs_its_part() -> None:
+    """2 x 2 sums are a half of the 2 x 4 sums of a tile of two rows."""
+    found = bound("x = input 2x8\nw = weight 8x2\np = matmul x w\noutput p")
+    assert found.matrix == -(-(2 * 8 + 8 * 4 + 2 * 4 + 8 + 2 + 4 + 5) // 2)
+    assert found.control == 2 * 5  # a half MM is a whole one
+
+
+def test_rows_that_meet_the_same_operand_could_share_a_tile() -> None:
+    apart = "x = input 1x8\ny = input 1x8\nw = weight 8x4\nv = weight 8x4\n"
+    one, other = "p = matmul x w\nq = matmul y {}\noutput p\noutput q", 16
+    shared, lonely = (bound(apart + one.format(name)) for name in ("w", "v"))
+    tile = 2 * 8 + 8 * 4 + 2 * 4 + 8 + 2 + 4 + 5
+    single = 1 * 8 + 8 * 4 + 1 * 4 + 8 + 1 + 4 + 5
+    assert (shared.matrix, lonely.matrix) == (tile, 2 * single)
+    assert lonely.dma == shared.dma + 2 * other
+
+
+def test_heads_share_no_operand() -> None:
+    def one_row(heads: int, width: int) -> int:
+        graph = attention_graph(1, 7, heads, width)
+        return lower_bound(graph, assign_scales(graph, ranges_of(graph)), Chip()).matrix
+
+    projections = 3 * 2 * (8 + 8 * 4 + 4 + 8 + 5 + 5)
+    scores = 2 * 2 * (4 + 4 * 4 + 4 + 4 + 5 + 5)
+    values = 2 * 1 * (8 + 8 * 4 + 4 + 8 + 5 + 5)
+    assert one_row(2, 4) == projections + scores + values
+
+
+def test_a_long_product_is_split() -> None:
+    found = bound("x = input 4x300\nw = weight 300x4\np = matmul x w\noutput p")
+    assert found.matrix == 300 * 9 + 2 * (16 + 4 + 4 + 5) + 16
+
+
+def test_what_no_output_needs_costs_nothing() -> None:
+    needed = "x = input 2x8\ns = softmax x\noutput s"
+    dead = "x = input 2x8\ny = input 9x9\nt = softmax y\ns = softmax x\noutput s"
+    assert bound(dead) == bound(needed)
+    rows = [3 * 8 + 47] * 2
+    assert bound(needed).vector == sum(rows) + 16 + 2
+
+
+def test_words_that_nobody_reads_are_not_loaded() -> None:
+    found = bound("x = input 9x8\ncut = slice_rows x start=3 count=2\ns = softmax cut\noutput s")
+    assert found.dma == 16 + 9 + 16 + 2
+
+
+def test_a_mask_hides_cost() -> None:
+    found = bound("x = input 2x8\ns = softmax x prefix=3\noutput s")
+    assert found.vector == 3 * 3 + 47 + 3 * 4 + 47 + 3 + 4 + 2
+
+
+def test_sums_argmax_and_relus() -> None:
+    """The addends have the scale of the sum: nothing to requantize but the relu's words."""
+    found = bound("x = input 2x8\na = add x x\nr = relu a\nt = argmax r\noutput t")
+    assert found.vector == (2 * 16 + 2) + (16 + 2) + 2 * (8 + 3)
+    assert found.control == 2 * (1 + 1 + 1 + 1 + 2 + 1)
+
+
+def assert_bounds(graph: Graph, ranges: Ranges, chip: Chip) -> float:
+    """The bound is below both levels, unit by unit; the part of it that -O1 takes more."""
+    found = lower_bound(graph, assign_scales(graph, ranges), chip)
+    for level in (O0, O1):
+        counters = compile_graph(graph, ranges, chip, optimize=level).counters
+        for unit, cycles in counters.by_unit().items():
+            assert found.by_unit()[unit] <= cycles, (graph.name, unit)
+    return counters.total / found.total - 1
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + 60, 20))
+def test_no_program_of_a_random_graph_is_below_its_bound(first: int) -> None:
+    for seed in range(first, first + 20):
+        graph = random_graph(seed).graph
+        assert_bounds(graph, record_ranges(graph, leaf_samples(graph, seed)), ROOMY)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + 10))
+def test_no_attention_is_below_its_bound(seed: int) -> None:
+    graph = random_attention(seed)
+    assert_bounds(graph, record_ranges(graph, leaf_samples(graph, seed)), ROOMY)
+
+
+@pytest.mark.parametrize(
+    ("model", "shapes", "most"),
+    [
+        (tiny("structured", 1), [(1, 0), (1, 31), (4, 0), (4, 28), (8, 24), (32, 0)], 0.02),
+        (pydoc_model(), [(1, 64), (4, 64)], 0.005),
+    ],
+    ids=["structured", "pydoc"],
+)
+def test_optimized_models_are_near_their_bound(
+    model: LanguageModel, shapes: list[tuple[int, int]], most: float
+) -> None:
+    for rows, cache in shapes:
+        graph = model_graph(model.config, "step" if rows == 1 else "verify", rows, cache)
+        assert 0 < assert_bounds(graph, model.ranges, model.config.chip) < most

@@ -1,0 +1,145 @@
+"""Joined transfers: neighbours in external memory move together, and nothing else changes."""
+
+import pytest
+from tests.compiler.agreement import check_agreement
+from tests.compiler.random_graphs import leaf_samples
+
+from capra.compiler.ops import Load, Op, Store
+from capra.compiler.optimization import O0, Optimization
+from capra.compiler.passes.scales import assign_scales
+from capra.compiler.passes.tile import tile_operations
+from capra.compiler.passes.transfers import join_transfers
+from capra.compiler.passes.views import place_tensors
+from capra.compiler.pipeline import compile_graph
+from capra.ir.graph import Graph
+from capra.ir.ranges import Ranges
+from capra.ir.text import parse_graph
+from capra.isa.chip import Chip
+from capra.isa.program import Program
+
+JOINED: Optimization = frozenset({"joined-transfers"})
+
+
+def joined(graph: Graph) -> tuple[Op, ...]:
+    places = place_tensors(graph)
+    ops = tile_operations(graph, assign_scales(graph, unit_ranges(graph)), places, 256)
+    return join_transfers(graph, places, ops)[1]
+
+
+def unit_ranges(graph: Graph) -> Ranges:
+    return Ranges(dict.fromkeys((node.tag for node in graph), 1.0))
+
+
+def runs(graph: Graph, kind: type[Load] | type[Store]) -> list[tuple[str, ...]]:
+    check_agreement(graph, leaf_samples(graph, 0))
+    return [(op.tensor, *op.followers) for op in joined(graph) if isinstance(op, kind)]
+
+
+def compiled(graph: Graph, optimize: Optimization, chip: Chip | None = None) -> Program:
+    return compile_graph(graph, unit_ranges(graph), chip or Chip(), optimize=optimize)
+
+
+CHAIN = parse_graph(
+    """graph chain
+    a = input 2x3
+    b = weight 3x4
+    unread = input 5x5
+    c = weight 4x2
+    d = weight 2x6
+    p = matmul a b
+    q = matmul p c
+    r = matmul q d
+    output p
+    output q
+    output r
+    output a
+    """
+)
+
+
+def test_neighbours_are_loaded_at_once_and_what_nobody_reads_keeps_them_apart() -> None:
+    assert runs(CHAIN, Load) == [("a", "b"), ("c", "d")]
+
+
+def test_outputs_are_stored_at_once_when_the_last_is_complete() -> None:
+    assert runs(CHAIN, Store) == [("p", "q", "r", "a")]
+    ops = joined(CHAIN)
+    stores = [index for index, op in enumerate(ops) if isinstance(op, Store)]
+    assert stores[-1] == len(ops) - 1
+
+
+def test_each_join_saves_what_an_instruction_costs() -> None:
+    saved = compiled(CHAIN, O0).cycles - compiled(CHAIN, JOINED).cycles
+    loads, stores = 4 - len(runs(CHAIN, Load)), 4 - len(runs(CHAIN, Store))
+    assert saved == 11 * loads + 4 * stores
+
+
+def test_an_order_that_memory_does_not_have_is_not_made() -> None:
+    """a is declared before b but lies behind it in the concatenation."""
+    graph = Graph("g")
+    graph.input("a", 2, 3)
+    graph.input("b", 2, 3)
+    graph.concat_rows("both", ["b", "a"])
+    graph.softmax("s", "both")
+    graph.output("s")
+    assert sorted(runs(graph, Load)) == [("a",), ("b",)]
+
+
+def test_parts_that_lie_in_order_are_loaded_at_once() -> None:
+    graph = Graph("g")
+    graph.input("a", 2, 3)
+    graph.input("b", 4, 3)
+    graph.concat_rows("both", ["a", "b"])
+    graph.softmax("s", "both")
+    graph.output("s")
+    assert runs(graph, Load) == [("a", "b")]
+
+
+def test_a_tensor_with_gaps_between_its_rows_moves_alone() -> None:
+    graph = Graph("g")
+    graph.input("a", 2, 3)
+    graph.input("b", 2, 4)
+    graph.concat_cols("wide", ["a", "b"])
+    graph.softmax("s", "wide")
+    graph.output("s")
+    assert runs(graph, Load) == [("a",), ("b",)]
+
+
+def test_words_behind_a_cache_keep_the_next_tensor_apart() -> None:
+    """The new rows lie behind the cached ones: nothing can follow those, something can precede."""
+    graph = Graph("g")
+    graph.input("x", 2, 3)
+    graph.input("cache", 3, 3)
+    graph.input("after", 2, 5)
+    graph.softmax("new", "x")
+    graph.concat_rows("all", ["cache", "new"])
+    graph.softmax("s", "all")
+    graph.softmax("t", "after")
+    graph.output("s")
+    graph.output("t")
+    assert runs(graph, Load) == [("x", "cache"), ("after",)]
+
+
+def test_an_input_that_is_an_output_may_be_in_two_runs() -> None:
+    graph = Graph("g")
+    for name in ("a", "b", "c"):
+        graph.input(name, 2, 3)
+    graph.add("s", "a", "b")
+    graph.add("t", "s", "c")
+    for name in ("b", "c", "a", "t"):
+        graph.output(name)
+    assert runs(graph, Load) == [("a", "b", "c")]
+    assert ("b", "c") in runs(graph, Store)
+
+
+@pytest.mark.parametrize("scratchpad", [64, 128, 256])
+def test_where_joined_buffers_do_not_fit_they_are_left_apart(scratchpad: int) -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 5)
+    for i in range(4):
+        graph.weight(f"w{i}", 5, 5)
+    for i, x in enumerate(("x", "p0", "p1", "p2")):
+        graph.matmul(f"p{i}", x, f"w{i}")
+    graph.output("p3")
+    loads = compiled(graph, JOINED, Chip(scratchpad_words=scratchpad)).histogram()["LD"]
+    assert loads == (5 if scratchpad == 64 else 1)
