@@ -38,7 +38,18 @@ from capra.lm.train import TrainedModel
 from capra.sim.device import Execution
 
 SCRIPT = Path(sys.executable).with_name("capra")
-COMMANDS = ("decode", "table", "grid", "compile", "dis", "replay", "certify", "eval", "train")
+COMMANDS = (
+    "decode",
+    "table",
+    "grid",
+    "compile",
+    "dis",
+    "profile",
+    "replay",
+    "certify",
+    "eval",
+    "train",
+)
 
 
 @dataclass(frozen=True)
@@ -296,7 +307,8 @@ def test_every_command_explains_itself_with_an_example(command: str, cli: Cli) -
 
 
 PLAIN_KEYS = {
-    "tokens", "text", "stop_reason", "programs", "cycles", "cycles_by_unit", "prefill", "trace",
+    "tokens", "text", "stop_reason", "programs", "cycles", "cycles_by_unit", "cycles_by_phase",
+    "prefill", "trace",
 }  # fmt: skip
 SPECULATIVE_KEYS = PLAIN_KEYS | {
     "blocks", "proposed", "accepted", "emitted", "acceptance_rate", "mean_acceptance_length",
@@ -310,7 +322,7 @@ def test_decode_reports_both_runs_as_json(cli: Cli, checkpoints: Path) -> None:
         "--num-speculative-tokens", "3", "--json",
     ).json()  # fmt: skip
     results = {"plain", "speculative", "tokens_equal", "speedup", "decode_speedup"}
-    assert set(record) == {"settings", *results}
+    assert set(record) == {"kind", "settings", *results} and record["kind"] == "decode"
     plain, speculative = record["plain"], record["speculative"]
     assert set(plain) == PLAIN_KEYS and set(speculative) == SPECULATIVE_KEYS
     assert record["tokens_equal"] is True
@@ -319,6 +331,7 @@ def test_decode_reports_both_runs_as_json(cli: Cli, checkpoints: Path) -> None:
     for part in (plain, speculative):
         assert set(part["cycles_by_unit"]) == {"matrix", "dma", "vector", "control"}
         assert sum(part["cycles_by_unit"].values()) == part["cycles"]
+        assert sum(part["cycles_by_phase"].values()) == part["cycles"]
     assert record["speedup"] == plain["cycles"] / speculative["cycles"]
     accepted, blocks = speculative["accepted"], speculative["blocks"]
     assert speculative["proposed"] == 3 * blocks

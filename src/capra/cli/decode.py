@@ -115,6 +115,7 @@ def decode(
             num_speculative_tokens=num_speculative_tokens,
         )  # fmt: skip
     record = {
+        "kind": "decode",
         "settings": {
             "model": language_model.config.name,
             "model_seed": model_seed,

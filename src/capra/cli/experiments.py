@@ -27,7 +27,7 @@ def table(rtl: RtlOption = None, as_json: JsonOption = False) -> None:
             runs = table_runs(lambda _run: advance())
         else:
             runs = table_runs(lambda _run: advance(), verifier.device)
-    record: dict[str, Any] = {"runs": runs}
+    record: dict[str, Any] = {"kind": "table", "runs": runs}
     mismatch = finish_replays(verifier, record)
     if as_json:
         print_json(record)
@@ -46,7 +46,7 @@ def grid(as_json: JsonOption = False) -> None:
     with progress_bar("runs", CELLS) as advance:
         cells = grid_cells(lambda _cell: advance())
     if as_json:
-        print_json({"cells": cells})
+        print_json({"kind": "grid", "cells": cells})
     else:
         print_table(grid_table(cells))
     exit_unless_equal(cells)
