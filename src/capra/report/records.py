@@ -53,7 +53,7 @@ def check_record(where: str, record: object) -> None:
     _mapping(where, record)
     assert isinstance(record, dict)
     kind = record.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         found = "no kind" if kind is None else f"the kind {short(kind)}"
         raise InputError(f"{where} has {found}, expected a record of {', '.join(KINDS)}")
     KINDS[kind](where, record)
