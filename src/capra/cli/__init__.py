@@ -5,7 +5,7 @@ Results go to stdout, talk and progress to stderr. What Capra refuses is one sen
 """
 
 # Importing a module registers its commands, in the order in which --help lists them.
-from capra.cli import decode, experiments, programs, certify, models  # noqa: I001
+from capra.cli import decode, experiments, report, programs, certify, models  # noqa: I001
 from capra.cli.app import main
 
-__all__ = ["certify", "decode", "experiments", "main", "models", "programs"]
+__all__ = ["certify", "decode", "experiments", "main", "models", "programs", "report"]

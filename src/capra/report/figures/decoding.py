@@ -19,6 +19,7 @@ from capra.report.figures.style import (
     UNIT_STYLES,
     YELLOW,
     chart,
+    show_counts,
 )
 from capra.report.verdicts import Verdict, verdicts
 
@@ -184,8 +185,7 @@ def gain(record: Record) -> tuple[Figure, str]:
     axes.set_yticks(range(last + 1), ["plain", *(name for name, _ in steps), "speculative"])
     axes.set_ylim(last + 0.5, -0.5)
     axes.set_xlim(0, 1.2 * max(start, end))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.xaxis.get_major_locator().set_params(nbins=5)
+    show_counts(axes.xaxis)
     told = ", ".join(f"{name} {change:+,}" for name, change in steps)
     return figure, f"From {start:,} plain cycles to {end:,} speculative ones: {told}."
 
@@ -226,8 +226,7 @@ def units_against_roofline(costs: Sequence[tuple[str, Record]]) -> tuple[Figure,
     axes.set_yticks(range(len(costs)), [name for name, _ in costs])
     axes.set_ylim(len(costs) - 0.4, -0.6)
     axes.set_xlim(0, 1.12 * max(cost["cycles"] for _, cost in costs))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.xaxis.get_major_locator().set_params(nbins=5)
+    show_counts(axes.xaxis)
     handles = [
         Patch(facecolor=colour, hatch=hatch, edgecolor=INK, linewidth=0.5, label=unit.value)
         for unit, (colour, hatch) in UNIT_STYLES.items()

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from capra.report.figures.decoding import units_against_roofline
-from capra.report.figures.style import BLUE, GREY, INK, LINES, RED, chart
+from capra.report.figures.style import BLUE, GREY, INK, LINES, RED, chart, show_counts
 
 Record = Mapping[str, Any]
 
@@ -27,8 +27,7 @@ def table(record: Record) -> tuple[Figure, str]:
     axes.set_yticks(range(len(runs)), [run_name(run) for run in runs])
     axes.set_ylim(len(runs) - 0.4, -0.6)
     axes.set_xlim(0, 1.34 * max(run["cycles"] for run in runs))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.xaxis.get_major_locator().set_params(nbins=5)
+    show_counts(axes.xaxis)
     told = "; ".join(
         f"{run_name(run)}: {run['cycles']:,}"
         + ("" if "decode" in run else f" ({run['speedup']:.2f} times plain)")
@@ -176,7 +175,7 @@ def cost_curve(record: Record) -> tuple[Figure, str]:
         cliff = f" The largest step, {height:,} cycles, is to {row} rows."
     axes.set_xticks(rows)
     axes.set_ylim(0, 1.15 * max(cycles))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    show_counts(axes.yaxis)
     return figure, f"Cycles of a pass over those of one row, by rows: {told}.{cliff}"
 
 

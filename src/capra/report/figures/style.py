@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from capra.isa.spec import Unit
 
@@ -44,7 +46,7 @@ UNIT_STYLES: Final = {
 }
 """Colour and hatch of every unit."""
 
-_SETTINGS: Final = {
+_SETTINGS: Final[dict[Any, Any]] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9.0,
     "axes.titlesize": 10.0,
@@ -104,6 +106,12 @@ def chart(
     if rules:
         axes.grid(axis=rules)  # type: ignore[arg-type]
     return figure, axes
+
+
+def show_counts(axis: Axis) -> None:
+    """Few ticks, at whole numbers with commas."""
+    axis.set_major_locator(MaxNLocator(5, integer=True))
+    axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
 def png(drawing: Drawing) -> bytes:
