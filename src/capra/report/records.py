@@ -84,6 +84,11 @@ def _whole(where: str, value: Any) -> None:
         raise _fail(where, value, "a whole number of at least 0")
 
 
+def _positive(where: str, value: Any) -> None:
+    if type(value) is not int or not 1 <= value < 1 << 53:
+        raise _fail(where, value, "a whole number of at least 1")
+
+
 def _number(where: str, value: Any) -> None:
     if type(value) not in (int, float) or not 0 <= value <= 1e15:
         raise _fail(where, value, "a number of at least 0")
@@ -202,12 +207,27 @@ def _guess(where: str, value: Any) -> None:
         raise _fail(where, value, "a whole number")
 
 
+def _adds_up(where: str, value: Any) -> None:
+    """The cycles of a run are those of its programs, phase by phase."""
+    programs = [program for block in value["trace"] for program in block["programs"]]
+    programs += value["prefill"]["trace"]
+    for phase in Phase:
+        found = sum(program["cycles_by_phase"].get(phase, 0) for program in programs)
+        whole = value["cycles_by_phase"].get(phase, 0)
+        if found != whole:
+            raise InputError(
+                f"{where}: the cycles of {phase} of all programs sum to {found}, expected {whole}, "
+                "those of the run"
+            )
+
+
 _PROGRAM_RUN: Final = _object(_COST, role=_text, rows=_whole, cache=_whole)
 _RUN: Final = _object(
     _COST,
+    _adds_up,
     tokens=_list(_whole),
     programs=_whole,
-    prefill=_object(cycles=_whole, trace=_list(_PROGRAM_RUN)),
+    prefill=_object(trace=_list(_PROGRAM_RUN)),
     trace=_list(
         _object(
             _block,
@@ -218,7 +238,8 @@ _RUN: Final = _object(
 )  # fmt: skip
 _CELL: Final = _object(
     _COST,
-    draft_noise=_number, k=_whole, accepted=_whole, proposed=_whole, blocks=_whole,
+    cycles=_positive,
+    draft_noise=_number, k=_whole, accepted=_whole, proposed=_whole, blocks=_positive,
     acceptance_rate=_number, programs=_whole, speedup=_number, tokens_equal=_flag,
 )  # fmt: skip
 _PLAIN_RUN: Final = _object(_COST, model=_text, programs=_whole, tokens_equal=_flag)
@@ -272,7 +293,7 @@ KINDS: Final[Mapping[str, Check]] = {
     "table": _object(_has_a_plain_run, runs=_list(_table_run, 1)),
     "grid": _object(cells=_list(_CELL, 1)),
     "plan": _object(
-        cost_curve=_list(_object(rows=_whole, cycles=_whole, ratio=_number), 1),
+        cost_curve=_list(_object(rows=_positive, cycles=_positive, ratio=_number), 1),
         cells=_list(
             _object(
                 _optional(_number, "draft_noise"),

@@ -6,7 +6,7 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 
 from capra.report.figures import decoding, speedup
-from capra.report.figures.style import Drawing, style
+from capra.report.figures.style import Drawing, lay_out, style
 from capra.report.records import Source
 
 Draw = Callable[[Mapping[str, Any]], tuple[Figure, str] | None]
@@ -45,4 +45,5 @@ def draw(sources: Sequence[Source]) -> Iterator[Drawing]:
                 made = make(source.record)
                 if made is not None:
                     figure, description = made
+                    lay_out(figure)
                     yield Drawing(f"{source.name}-{name}", title, description, figure)

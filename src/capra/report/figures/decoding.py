@@ -184,7 +184,7 @@ def gain(record: Record) -> tuple[Figure, str]:
         level += change
     axes.set_yticks(range(last + 1), ["plain", *(name for name, _ in steps), "speculative"])
     axes.set_ylim(last + 0.5, -0.5)
-    axes.set_xlim(0, 1.2 * max(start, end))
+    axes.set_xlim(0, 1.2 * max(start, end, 1))
     show_counts(axes.xaxis)
     told = ", ".join(f"{name} {change:+,}" for name, change in steps)
     return figure, f"From {start:,} plain cycles to {end:,} speculative ones: {told}."
@@ -220,12 +220,11 @@ def units_against_roofline(costs: Sequence[tuple[str, Record]]) -> tuple[Figure,
                       linewidth=0.5, height=0.6)  # fmt: skip
             left += width
         axes.plot([rooflines[place]] * 2, [place - 0.42, place + 0.42], color=INK, linewidth=2.4)
-        axes.text(
-            left, place, f"  {left / max(rooflines[place], 1):.1f} x", va="center", fontsize=8
-        )
+        axes.annotate(f"{left / max(rooflines[place], 1):.1f} x", (left, place), (5, 0),
+                      textcoords="offset points", va="center", fontsize=8)  # fmt: skip
     axes.set_yticks(range(len(costs)), [name for name, _ in costs])
     axes.set_ylim(len(costs) - 0.4, -0.6)
-    axes.set_xlim(0, 1.12 * max(cost["cycles"] for _, cost in costs))
+    axes.set_xlim(0, 1.12 * max(1, *(cost["cycles"] for _, cost in costs)))
     show_counts(axes.xaxis)
     handles = [
         Patch(facecolor=colour, hatch=hatch, edgecolor=INK, linewidth=0.5, label=unit.value)

@@ -22,7 +22,7 @@ def table(record: Record) -> tuple[Figure, str]:
         plain = "decode" in run
         bar = axes.barh(place, run["cycles"], color=GREY if plain else BLUE, edgecolor=INK,
                         hatch="xx" if plain else "", linewidth=0.5, height=0.6)  # fmt: skip
-        label = f"{run['cycles']:,}" + ("" if plain else f"   {run['speedup']:.2f} x")
+        label = f"{run['cycles']:,}" + ("" if plain else f" · {run['speedup']:.2f} x")
         axes.bar_label(bar, [label], padding=4)
     axes.set_yticks(range(len(runs)), [run_name(run) for run in runs])
     axes.set_ylim(len(runs) - 0.4, -0.6)

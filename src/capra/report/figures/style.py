@@ -114,6 +114,12 @@ def show_counts(axis: Axis) -> None:
     axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
+def lay_out(figure: Figure) -> None:
+    """Place everything once: laid out anew, the figure would move a little with every drawing."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
 def png(drawing: Drawing) -> bytes:
     """The figure as PNG on white."""
     data = io.BytesIO()

@@ -1,7 +1,7 @@
 """HTML from values: whatever is not HTML already is escaped."""
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 
 class Html(str):
@@ -23,9 +23,17 @@ def join(parts: Iterable[str]) -> Html:
 
 
 def table(
-    caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1
+    caption: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    texts: int = 1,
+    sums: Collection[str] = (),
 ) -> Html:
-    """A table: the first cell of a row is its heading, the first `texts` columns are words."""
+    """A table: the first cell of a row is its heading, the first `texts` columns are words.
+
+    Rows with a heading among `sums` stand out.
+    """
 
     def cell(tag: str, column: int, content: str, **attributes: str) -> Html:
         if column >= texts:
@@ -40,6 +48,7 @@ def table(
                 cell("td", column, text) if column else cell("th", 0, text, scope="row")
                 for column, text in enumerate(row)
             ),
+            **({"class_": "sum"} if row[0] in sums else {}),
         )
         for row in rows
     ]

@@ -1,14 +1,25 @@
 """The tables of the page: what a record says in short, and where its cycles went."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from capra.report.attribution import Attribution, attribute
+from capra.isa.spec import PHASES, Phase
+from capra.report.attribution import NAMES, attribute
 from capra.report.figures.speedup import run_name
 from capra.report.page.markup import Html, element, join, table
 from capra.report.records import Source
 
 Record = Mapping[str, Any]
+
+MOST_WIDE: Final = 2
+"""Most runs in a table of cycles that has a column of words."""
+
+FIGURE_SPACE: Final = "\u2007"
+"""As wide as a digit."""
+
+ROOFLINE_NAME: Final = "memory roofline"
+ALL_NAME: Final = "all cycles"
+SPEEDUPS: Final = ("measured", "predicted", "geometric")
 
 
 def summary_section(source: Source) -> Html:
@@ -35,38 +46,49 @@ def attribution_section(source: Source) -> Html:
 
 
 def _attribution(costs: Sequence[tuple[str, Record]]) -> Html:
+    """Roofline first, then what is above it, the largest phases first.
+
+    With many columns there is no room to say what a phase is.
+    """
     found = [attribute(cost) for _, cost in costs]
+    wide = len(costs) <= MOST_WIDE
 
-    def cells(name: str, unit: str, meaning: str, cycles: Sequence[int]) -> list[str]:
+    def line(name: str, unit: str, meaning: str, cycles: Sequence[int]) -> list[str]:
+        parts = [n / max(each.cycles, 1) for n, each in zip(cycles, found, strict=True)]
+        gap = "  " if wide else "\n"
         shares = [
-            f"{n:,} ({n / max(all_.cycles, 1):.1%})" for n, all_ in zip(cycles, found, strict=True)
+            f"{n:,}{gap}{f'{part:.1%}'.rjust(6, FIGURE_SPACE)}"
+            for n, part in zip(cycles, parts, strict=True)
         ]
-        return [name, unit, meaning, *shares]
+        return [name, unit, *([meaning] if wide else []), *shares]
 
-    def group(rows_of: str) -> list[list[str]]:
-        by_phase = {row.phase: row for each in found for row in getattr(each, rows_of)}
+    def lines(group: str) -> list[list[str]]:
+        by_phase: dict[Phase, list[int]] = {}
+        for column, each in enumerate(found):
+            for row in getattr(each, group):
+                by_phase.setdefault(row.phase, [0] * len(found))[column] = row.cycles
         return [
-            cells(row.name, row.unit, row.meaning, [_cycles(each, row.phase) for each in found])
-            for row in sorted(by_phase.values(), key=lambda row: -max(
-                _cycles(each, row.phase) for each in found))
-        ]  # fmt: skip
+            line(NAMES[phase], PHASES[phase][0], PHASES[phase][1], cycles)
+            for phase, cycles in sorted(by_phase.items(), key=lambda item: -max(item[1]))
+        ]
 
-    lines = [each.roofline_cycles for each in found]
+    rooflines = [each.roofline_cycles for each in found]
+    ratios = [
+        f"{each.cycles / max(roofline, 1):.2f} x"
+        for each, roofline in zip(found, rooflines, strict=True)
+    ]
     rows = [
-        *group("roofline"),
-        cells("memory roofline", "", "words moved, at one a cycle", lines),
-        *group("above"),
-        cells("all cycles", "", "the sum of the lines above, the roofline counted once",
-              [each.cycles for each in found]),
-        ["cycles over roofline", "", "",
-         *(f"{each.cycles / max(line, 1):.2f} x" for each, line in zip(found, lines, strict=True))],
-    ]  # fmt: skip
-    header = ["phase", "unit", "what", *(name for name, _ in costs)]
-    return table("Cycles by phase, and their share of all", header, rows, texts=3)
-
-
-def _cycles(found: Attribution, phase: str) -> int:
-    return next((r.cycles for r in (*found.roofline, *found.above) if r.phase == phase), 0)
+        *lines("roofline"),
+        line(ROOFLINE_NAME, "", "the sum of the two: words moved, at one a cycle", rooflines),
+        *lines("above"),
+        line(ALL_NAME, "", "the roofline and all phases behind it", [e.cycles for e in found]),
+        ["cycles over roofline", "", *([""] if wide else []), *ratios],
+    ]
+    header = ["phase", "unit", *(["what"] if wide else []), *(name for name, _ in costs)]
+    return table(
+        "Cycles by phase, and their share of all", header, rows,
+        texts=3 if wide else 2, sums=(ROOFLINE_NAME, ALL_NAME),
+    )  # fmt: skip
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> Html:
@@ -149,13 +171,10 @@ def _grid(record: Record) -> Html:
 
 def _plan(record: Record) -> Html:
     rows = [
-        [str(cell["k"]), *(f"{cell[f'{kind}_speedup']:.2f} x" for kind in _SPEEDUPS)]
+        [str(cell["k"]), *(f"{cell[f'{kind}_speedup']:.2f} x" for kind in SPEEDUPS)]
         for cell in record["cells"]
     ]
-    return table("Speedup", ["k", *_SPEEDUPS], rows)
-
-
-_SPEEDUPS = ("measured", "predicted", "geometric")
+    return table("Speedup", ["k", *SPEEDUPS], rows)
 
 
 def _profile(record: Record) -> Html:

@@ -79,7 +79,7 @@
     const unit = DATA.units[program.units[chosen]];
     const phases = program.phases[chosen].map(([phase, cycles]) => [DATA.phases[phase], commas(cycles)]);
     byId("instruction").replaceChildren(
-      make("h3", {}, `Instruction ${chosen} of 0 .. ${count() - 1}`),
+      make("h3", {}, `Instruction ${chosen}, of ${commas(count())} from 0 on`),
       make("p", { class: "code" }, program.texts[chosen]),
       facts([["unit", unit], ["cycles", commas(program.cyclesOf[chosen])],
         ["from cycle", commas(program.starts[chosen])], ...phases]),
