@@ -1,6 +1,5 @@
 """Records are read as they are, and anything else is refused by naming the place."""
 
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -65,12 +64,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every value inside, of a list only those of the first two and the last."""
+    """The path of every value inside, of a list only those of the first and the last."""
     if isinstance(value, dict):
         entries = list(value.items())
     else:
         entries = list(enumerate(value)) if isinstance(value, list) else []
-        entries = entries[:2] + entries[-1:]
+        entries = entries[:1] + entries[1:][-1:]
     for key, inner in entries:
         yield (*path, key)
         yield from _places(inner, (*path, key))
@@ -89,19 +88,19 @@ UNREAD = re.compile(
 def test_every_value_that_is_read_is_checked(kind: str, value: Any) -> None:
     record = RECORDS[kind]()
     refused = 0
-    for path in _places(record):
+    for path in list(_places(record)):
         name = ".".join(map(str, path))
         if UNREAD.search(name) or (isinstance(value, str) and _is_free_text(record, path)):
             continue
         if path[-1] == "origin" and value is None:
             continue  # HALT has none
-        damaged = copy.deepcopy(record)
-        at = damaged
+        at: Any = record
         for key in path[:-1]:
             at = at[key]
-        at[path[-1]] = value
+        good, at[path[-1]] = at[path[-1]], value
         with pytest.raises(InputError) as caught:
-            check_record("file", damaged)
+            check_record("file", record)
+        at[path[-1]] = good
         assert str(caught.value).startswith(("file", "a key of file")), name
         refused += 1
     assert refused > 5
