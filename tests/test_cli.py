@@ -42,6 +42,7 @@ COMMANDS = (
     "decode",
     "table",
     "grid",
+    "report",
     "compile",
     "dis",
     "profile",
@@ -498,14 +499,14 @@ def test_table_and_grid_have_the_promised_keys(cli: Cli, monkeypatch: pytest.Mon
     for name, value in small.items():
         monkeypatch.setattr(f"capra.spec_decode.experiments.{name}", value)
     runs = cli("table", "--json").json()
-    assert list(runs) == ["runs"] and len(runs["runs"]) == 2
+    assert list(runs) == ["kind", "runs"] and len(runs["runs"]) == 2
     assert {"model", "decode", "programs", "cycles", "tokens_equal"} == set(runs["runs"][0])
     assert {
         "model", "draft_noise", "k", "accepted", "proposed", "blocks", "programs", "cycles",
         "speedup", "tokens_equal",
     } <= set(runs["runs"][1])  # fmt: skip
     cells = cli("grid", "--json").json()
-    assert list(cells) == ["cells"] and len(cells["cells"]) == 2
+    assert list(cells) == ["kind", "cells"] and len(cells["cells"]) == 2
     assert {"draft_noise", "k", "acceptance_rate", "speedup", "cycles", "blocks"} <= set(
         cells["cells"][0]
     )

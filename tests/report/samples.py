@@ -16,7 +16,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>&<!--{{data}}$x^2$"
 
 
 @cache
-def _printed(*arguments: str) -> str:
+def printed(*arguments: str) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         app(list(arguments), standalone_mode=False)
@@ -25,21 +25,22 @@ def _printed(*arguments: str) -> str:
 
 def decode_record() -> dict[str, Any]:
     """A run of the structured model with a draft that is right now and then."""
-    return json.loads(_printed(  # type: ignore[no-any-return]
+    return json.loads(printed(  # type: ignore[no-any-return]
         "decode", "--model", "structured", "--draft-noise", "4", "-n", "12", "-k", "3", "--json"
     ))  # fmt: skip
 
 
 def table_record() -> dict[str, Any]:
     """The table."""
-    return json.loads(_printed("table", "--json"))  # type: ignore[no-any-return]
+    return json.loads(printed("table", "--json"))  # type: ignore[no-any-return]
 
 
 def grid_record() -> dict[str, Any]:
-    """The speculative runs of the table as a grid of five cells."""
+    """The speculative runs of the table as a grid of five cells, the random model's as noise 5."""
     cells = [run for run in table_record()["runs"] if "decode" not in run]
     for cell in cells:
-        del cell["model"]
+        if cell.pop("model") == "random":
+            cell["draft_noise"] = 5
     return {"kind": "grid", "cells": cells}
 
 
@@ -50,7 +51,7 @@ def profile_record() -> dict[str, Any]:
         model = ("--model", "random", "--rows", "2", "--cache", "3", "--output", file)
         with contextlib.redirect_stderr(io.StringIO()):
             app(["compile", *model], standalone_mode=False)
-        return json.loads(_printed("profile", file, "--json"))  # type: ignore[no-any-return]
+        return json.loads(printed("profile", file, "--json"))  # type: ignore[no-any-return]
 
 
 def plan_record() -> dict[str, Any]:

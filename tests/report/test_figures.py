@@ -5,9 +5,11 @@ import xml.etree.ElementTree as ET
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from tests.report.samples import HOSTILE, RECORDS, decode_record, grid_record, plan_record
 
@@ -26,6 +28,10 @@ def drawings() -> list[Drawing]:
 def axes_of(figure: Figure) -> Axes:
     (axes,) = figure.axes
     return axes
+
+
+def ys(line: Line2D) -> list[float]:
+    return [float(y) for y in np.asarray(line.get_ydata())]
 
 
 def bars(axes: Axes) -> list[Rectangle]:
@@ -145,8 +151,8 @@ def test_units_stand_beside_each_other_up_to_the_cycles() -> None:
             bar for bar in bars(axes) if bar.get_y() + bar.get_height() / 2 == pytest.approx(place)
         ]
         assert sum(bar.get_width() for bar in row) == run["cycles"]
-        mark = axes.lines[place].get_xdata()
-        assert set(mark) == {attribute(run).roofline_cycles}
+        mark = np.asarray(axes.lines[place].get_xdata())
+        assert set(mark.tolist()) == {attribute(run).roofline_cycles}
 
 
 def test_the_table_has_a_bar_a_run() -> None:
@@ -168,19 +174,19 @@ def test_predictions_of_the_grid_follow_from_acceptance() -> None:
     }  # fmt: skip
     figure, _ = speedup.by_k({"cells": [cell]})
     predicted, measured, *_ = axes_of(figure).lines
-    assert list(measured.get_ydata()) == [1.6]
-    assert list(predicted.get_ydata()) == [pytest.approx(1.6 * 1.75 / 2)]
+    assert ys(measured) == [1.6]
+    assert ys(predicted) == [pytest.approx(1.6 * 1.75 / 2)]
 
 
 def test_derived_curves_meet_the_cells_of_certain_acceptance() -> None:
     figure, description = speedup.derived_curves(grid_record())
     lines = axes_of(figure).lines
-    assert any(min(line.get_ydata()) < 1 < max(line.get_ydata()) for line in lines)
+    assert any(min(ys(line)) < 1 < max(ys(line)) for line in lines)
     assert "k = 1: " in description and "never" not in description
     certain = [{**cell, "acceptance_rate": 1.0, "accepted": 6, "blocks": 2, "k": 3, "speedup": 1.5}
                for cell in grid_record()["cells"][:1]]  # fmt: skip
     figure, _ = speedup.derived_curves({"cells": certain})
-    assert list(axes_of(figure).lines[0].get_ydata())[-1] == pytest.approx(1.5)
+    assert ys(axes_of(figure).lines[0])[-1] == pytest.approx(1.5)
 
 
 def test_the_cliff_is_the_largest_step() -> None:
@@ -192,8 +198,8 @@ def test_the_cliff_is_the_largest_step() -> None:
 def test_a_plan_shows_measured_over_predicted() -> None:
     figure, _ = speedup.predictions(plan_record())
     predicted, measured, *_ = axes_of(figure).lines
-    assert list(measured.get_ydata()) == [1.125, 1.25, 1.375]
-    assert list(predicted.get_ydata()) == [pytest.approx(1 + k / 9) for k in (1, 2, 3)]
+    assert ys(measured) == [1.125, 1.25, 1.375]
+    assert ys(predicted) == [pytest.approx(1 + k / 9) for k in (1, 2, 3)]
     cells = [dict(cell, draft_noise=noise) for noise in (0, 3) for cell in plan_record()["cells"]]
     figure, description = speedup.predictions({"cells": cells})
     assert "noise 0: " in description and "noise 3: " in description
