@@ -33,6 +33,17 @@ def test_instructions_follow_each_other_and_sum_to_the_program() -> None:
     assert record["cycles_by_unit"] == program().counters.by_unit()
 
 
+def test_phases_stand_in_the_order_in_which_they_begin() -> None:
+    shape = {"m": 2, "n": 2, "k": 3, "sd": 2, "sa": 3, "sb": 2, "t": 0}
+    mm = instruction("MM", d=32, a=0, b=8, acc=1, **shape)
+    record = profile_record(Program("bare", Chip(), (mm, instruction("HALT"))))
+    assert list(record["instructions"][0]["phases"]) == [
+        "fetch", "sum_load", "operand_load", "array", "array_fill", "drain",
+    ]  # fmt: skip
+    softmax = next(i for i in profile_record(program())["instructions"] if i["text"][:2] == "SM")
+    assert list(softmax["phases"]) == ["fetch", "softmax", "softmax_division"]
+
+
 def test_every_instruction_but_halt_has_its_tensor() -> None:
     record = profile_record(program())
     *code, halt = record["instructions"]

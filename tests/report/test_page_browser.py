@@ -144,7 +144,7 @@ def test_the_timeline_goes_down_to_the_instruction(opened: Opened) -> None:
     def shows(index: int) -> None:
         inst = code[index]
         text = opened.text("#instruction")
-        assert inst["text"] in text and f"Instruction {index}," in text
+        assert inst["text"] in text and f"Instruction {index} (" in text
         if inst["origin"] is not None:
             assert record["origins"][inst["origin"]]["text"] in text
         (row,) = [

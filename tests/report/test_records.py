@@ -126,6 +126,7 @@ def _is_free_text(record: Any, path: tuple[Any, ...]) -> bool:
         ("decode", "settings.prompt.0", 99, r"settings\.prompt is 99, expected 0 \.\. 15"),
         ("table", "runs.0.model", "x", r"runs\[1\]\.model is 'structured', expected one that has"),
         ("profile", "instructions.1.start", 7, r"instructions\[1\]\.start is 7, expected \d+, w"),
+        ("profile", "instructions.1.start", 10**6, r"instructions\[1\]\.start is 1000000, exp"),
         ("profile", "instructions.0.origin", 999, r"instructions\[0\]\.origin is 999, exp"),
     ],
 )  # fmt: skip

@@ -113,7 +113,7 @@ class Instruction:
 
     @property
     def phases(self) -> dict[Phase, int]:
-        """What those cycles are spent on."""
+        """What those cycles are spent on, in the order in which the phases begin."""
         spent: dict[Phase, int] = {}
         for phase, cycles in _FORMS[self.op.mnemonic].phases:
             spent[phase] = spent.get(phase, 0) + cycles(*self.operands)
@@ -216,7 +216,12 @@ def _region_maker(op: Op, access: Access) -> Callable[[tuple[int, ...]], Region]
 _FORMS: Final = {
     op.mnemonic: _Form(
         compile_expression(op.fields, op.cycles),
-        tuple((phase, compile_expression(op.fields, term)) for phase, term in op.terms),
+        tuple(
+            (phase, compile_expression(op.fields, term))
+            for phase in Phase
+            for use, term in op.terms
+            if use is phase
+        ),
         tuple((f.minimum, f.limit) for f in op.fields),
         tuple(_region_maker(op, a) for a in op.reads),
         tuple(_region_maker(op, a) for a in op.writes),

@@ -35,14 +35,17 @@ class Unit(StrEnum):
 
 
 class Phase(StrEnum):
-    """What a cycle was spent on; a phase belongs to one unit, see PHASES."""
+    """What a cycle was spent on; a phase belongs to one unit, see PHASES.
+
+    Those of one instruction are in the order in which they begin, its fetch before them all.
+    """
 
     LOAD = "load"
     LOAD_LATENCY = "load_latency"
     STORE = "store"
     STORE_LATENCY = "store_latency"
-    OPERAND_LOAD = "operand_load"
     SUM_LOAD = "sum_load"
+    OPERAND_LOAD = "operand_load"
     ARRAY = "array"
     ARRAY_FILL = "array_fill"
     DRAIN = "drain"
@@ -60,8 +63,8 @@ PHASES: Final[Mapping[Phase, tuple[Unit, str]]] = {
     Phase.LOAD_LATENCY: (Unit.DMA, "waiting for the last word of a load"),
     Phase.STORE: (Unit.DMA, "words to external memory, one a cycle"),
     Phase.STORE_LATENCY: (Unit.DMA, "the last word of a store on its way"),
-    Phase.OPERAND_LOAD: (Unit.MATRIX, "words of A and B into the operand memories, one a cycle"),
     Phase.SUM_LOAD: (Unit.MATRIX, "earlier sums back into the array, where a product accumulates"),
+    Phase.OPERAND_LOAD: (Unit.MATRIX, "words of A and B into the operand memories, one a cycle"),
     Phase.ARRAY: (Unit.MATRIX, "steps of the array, up to 16 products each"),
     Phase.ARRAY_FILL: (Unit.MATRIX, "skew of the array and depth of its pipeline"),
     Phase.DRAIN: (Unit.MATRIX, "sums out of the array, one a cycle"),

@@ -85,7 +85,7 @@
         make("td", { class: "number" }, commas(cost)),
         make("td", { class: "number" }, `${((100 * cost) / cycles).toFixed(1)} %`)));
     byId("block").replaceChildren(
-      make("h3", {}, `Block ${chosen}, of ${run.blocks.length} from 0 on`),
+      make("h3", {}, `Block ${chosen} (0 .. ${run.blocks.length - 1})`),
       facts([["tokens emitted", String(emitted)], ["cycles", commas(cycles)],
         ["cycles a token", commas(Math.round(cycles / emitted))]]),
       table("Tokens", ["", "guess", "target's choice", "what became of it"], rows, [0]),

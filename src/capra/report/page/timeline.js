@@ -79,7 +79,7 @@
     const unit = DATA.units[program.units[chosen]];
     const phases = program.phases[chosen].map(([phase, cycles]) => [DATA.phases[phase], commas(cycles)]);
     byId("instruction").replaceChildren(
-      make("h3", {}, `Instruction ${chosen}, of ${commas(count())} from 0 on`),
+      make("h3", {}, `Instruction ${chosen} (0 .. ${commas(count() - 1)})`),
       make("p", { class: "code" }, program.texts[chosen]),
       facts([["unit", unit], ["cycles", commas(program.cyclesOf[chosen])],
         ["from cycle", commas(program.starts[chosen])], ...phases]),
@@ -197,10 +197,11 @@
     pen.restore();
     pen.fillStyle = ink;
     pen.textBaseline = "alphabetic";
-    for (let tick = 0; tick <= 4; tick += 1) {
-      const words = commas(Math.round(from + ((to - from) * tick) / 4)) + (tick === 4 ? " cycles" : "");
-      pen.textAlign = tick === 0 ? "left" : tick === 4 ? "right" : "center";
-      pen.fillText(words, x(from + ((to - from) * tick) / 4), height - 8);
+    const ticks = width < 640 ? 1 : 4;
+    for (let tick = 0; tick <= ticks; tick += 1) {
+      const cycle = from + ((to - from) * tick) / ticks;
+      pen.textAlign = tick === 0 ? "left" : tick === ticks ? "right" : "center";
+      pen.fillText(commas(Math.round(cycle)) + (tick === ticks ? " cycles" : ""), x(cycle), height - 8);
     }
     pen.textAlign = "left";
     canvas.setAttribute("aria-label", `Timeline of the units, cycles ${commas(Math.round(from))} to ${commas(Math.round(to))} of ${commas(program.cycles)}`);
