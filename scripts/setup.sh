@@ -39,6 +39,13 @@ if [ -n "$missing" ]; then
         echo "setup: could not install$missing; --rtl and the RTL tests need them" >&2
 fi
 
+# Only the tests of the report's page need a browser; at home they skip without one.
+if [ -n "${CI:-}" ] && ! command -v chromium-headless-shell >/dev/null; then
+    echo "setup: installing chromium-headless-shell ..." >&2
+    install --no-install-recommends chromium-headless-shell >/dev/null 2>&1 ||
+        echo "setup: could not install chromium-headless-shell; the page's tests need it" >&2
+fi
+
 echo "setup: making .venv ..." >&2
 rm -rf .venv
 "$python" -m venv .venv

@@ -40,7 +40,7 @@ from capra.sim.device import Execution
 SCRIPT = Path(sys.executable).with_name("capra")
 COMMANDS = (
     "decode", "table", "grid", "trace", "anatomy", "causality", "serving", "plan", "sweep",
-    "compile", "dis", "replay", "certify", "eval", "train",
+    "report", "compile", "dis", "profile", "replay", "certify", "eval", "train",
 )  # fmt: skip
 
 
@@ -270,7 +270,8 @@ def test_every_command_explains_itself_with_an_example(command: str, cli: Cli) -
 
 
 PLAIN_KEYS = {
-    "tokens", "text", "stop_reason", "programs", "cycles", "cycles_by_unit", "prefill", "trace",
+    "tokens", "text", "stop_reason", "programs", "cycles", "cycles_by_unit", "cycles_by_phase",
+    "prefill", "trace",
 }  # fmt: skip
 SPECULATIVE_KEYS = PLAIN_KEYS | {
     "blocks", "proposed", "accepted", "emitted", "acceptance_rate", "mean_acceptance_length",
@@ -284,7 +285,8 @@ def test_decode_reports_both_runs_as_json(cli: Cli, checkpoints: Path) -> None:
         "--num-speculative-tokens", "3", "-O0", "--json",
     ).json()  # fmt: skip
     results = {"plain", "speculative", "tokens_equal", "speedup", "decode_speedup"}
-    assert set(record) == {"settings", "optimize", *results} and record["optimize"] == []
+    assert set(record) == {"kind", "settings", "optimize", *results}
+    assert (record["kind"], record["optimize"]) == ("decode", [])
     plain, speculative = record["plain"], record["speculative"]
     assert set(plain) == PLAIN_KEYS and set(speculative) == SPECULATIVE_KEYS
     assert record["tokens_equal"] is True
@@ -293,6 +295,7 @@ def test_decode_reports_both_runs_as_json(cli: Cli, checkpoints: Path) -> None:
     for part in (plain, speculative):
         assert set(part["cycles_by_unit"]) == {"matrix", "dma", "vector", "control"}
         assert sum(part["cycles_by_unit"].values()) == part["cycles"]
+        assert sum(part["cycles_by_phase"].values()) == part["cycles"]
     assert record["speedup"] == plain["cycles"] / speculative["cycles"]
     accepted, blocks = speculative["accepted"], speculative["blocks"]
     assert speculative["proposed"] == 3 * blocks
@@ -459,14 +462,14 @@ def test_table_and_grid_have_the_promised_keys(cli: Cli, monkeypatch: pytest.Mon
     for name, value in small.items():
         monkeypatch.setattr(f"capra.lab.experiments.{name}", value)
     runs = cli("table", "--json").json()
-    assert list(runs) == ["optimize", "runs"] and len(runs["runs"]) == 2
-    assert {"model", "decode", "programs", "cycles", "tokens_equal"} == set(runs["runs"][0])
-    assert {
-        "model", "draft_noise", "k", "accepted", "proposed", "blocks", "programs", "cycles",
-        "speedup", "tokens_equal",
+    assert list(runs) == ["kind", "optimize", "runs"] and len(runs["runs"]) == 2
+    cost = {"programs", "cycles", "cycles_by_unit", "cycles_by_phase"}
+    assert cost | {"model", "decode", "tokens_equal"} == set(runs["runs"][0])
+    assert cost | {
+        "model", "draft_noise", "k", "accepted", "proposed", "blocks", "speedup", "tokens_equal",
     } <= set(runs["runs"][1])  # fmt: skip
     cells = cli("grid", "--json").json()
-    assert list(cells) == ["optimize", "cells"] and len(cells["cells"]) == 2
+    assert list(cells) == ["kind", "optimize", "cells"] and len(cells["cells"]) == 2
     assert {"draft_noise", "k", "acceptance_rate", "speedup", "cycles", "blocks"} <= set(
         cells["cells"][0]
     )

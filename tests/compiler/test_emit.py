@@ -180,3 +180,22 @@ def test_program_ends_with_its_only_halt() -> None:
     halts = [i for i, inst in enumerate(program.instructions) if inst.mnemonic == "HALT"]
     assert halts == [len(program.instructions) - 1]
     assert replace(program) == program
+
+
+def test_every_instruction_comes_from_the_tensor_that_it_loads_computes_or_stores() -> None:
+    program = compiled(product_graph())
+    assert [(o.tensor, o.text, o.instructions) for o in program.origins] == [
+        ("x", "x = input 2x5", 1),
+        ("w", "w = weight 5x6", 1),
+        ("p", "p = matmul x w", 4),  # two tiles, one requantization, the store
+        ("t", "t = argmax p", 3),
+    ]
+
+
+def test_a_fused_product_is_named_with_its_relu() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 4)
+    graph.scores("p", "x", "x")
+    graph.relu("r", "p")
+    last = compiled(graph).origins[-1]
+    assert (last.tensor, last.text) == ("r", "p = scores x x\nr = relu p")

@@ -4,7 +4,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from capra.lab.experiments import table_runs
 from tests.lm.samples import MODELS, pydoc_model, random_tokens, tiny
 
 from capra.compiler.optimization import (
@@ -18,6 +17,7 @@ from capra.compiler.optimization import (
 )
 from capra.errors import InputError
 from capra.isa.program import Program
+from capra.lab.experiments import table_runs
 from capra.lm.bigram import ChipBigram, compile_bigram
 from capra.lm.graphs import cache_names
 from capra.lm.models import load_bigram

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from capra.errors import CapacityError, ProgramError
 from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, instruction
-from capra.isa.program import MAGIC, Program, Slot, TensorHome, load_program, save_program
+from capra.isa.program import MAGIC, Origin, Program, Slot, TensorHome, load_program, save_program
 from capra.isa.spec import Memory
 from capra.isa.timing import Counters
 
@@ -36,7 +36,8 @@ HOMES = {
     "x": TensorHome("x", 0, 3, 4, 4, 0.125, 0, 0, 4),
     "%t": TensorHome("%t", 32, 1, 12, 12, None, 1, 1, 2),
 }
-PROGRAM = Program("softmax", CHIP, CODE, SLOTS, HOMES)
+ORIGINS = (Origin("x", "x = input 3x4", 1), Origin("y", "y = softmax x", 3))
+PROGRAM = Program("softmax", CHIP, CODE, SLOTS, HOMES, ORIGINS)
 
 
 def program(*code: Instruction, chip: Chip = CHIP) -> Program:
@@ -53,6 +54,20 @@ def test_a_program_counts_itself() -> None:
     assert PROGRAM.words_loaded == 12
     assert program(LOAD, LOAD, HALT).words_loaded == 24
     assert program(LOAD, SOFTMAX, LOAD, HALT).histogram() == {"LD": 2, "SM": 1, "HALT": 1}
+
+
+def test_a_program_knows_what_its_cycles_are_spent_on() -> None:
+    assert {phase.value: cycles for phase, cycles in PROGRAM.phases.items()} == {
+        "load": 12, "load_latency": 9, "store": 12, "store_latency": 2, "requantize": 12,
+        "softmax": 36, "softmax_division": 47, "vector_pipeline": 2, "fetch": 10,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("counts", [(1,), (1, 2), (1, 4), (5,)])
+def test_origins_are_those_of_all_instructions_but_halt(counts: tuple[int, ...]) -> None:
+    origins = tuple(Origin("x", "x = input 3x4", n) for n in counts)
+    with pytest.raises(ProgramError, match=rf"origins of {sum(counts)} instructions, expected 4:"):
+        replace(PROGRAM, origins=origins)
 
 
 def test_slots_are_chosen_by_kind_in_the_order_of_the_map() -> None:
@@ -166,7 +181,7 @@ def test_a_missing_file_or_a_directory_is_a_program_error(tmp_path: Path) -> Non
         load_program(tmp_path)
 
 
-@pytest.mark.parametrize("data", [b"", b"GA2", b"GA2PROG2" + bytes(40), b"PK\x03\x04" * 10])
+@pytest.mark.parametrize("data", [b"", b"GA2", b"GA2PROG1" + bytes(40), b"PK\x03\x04" * 10])
 def test_another_kind_of_file_is_named(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(data)
     with pytest.raises(ProgramError, match=r"other starts with .*, expected a program file"):
@@ -267,7 +282,9 @@ def test_a_header_length_beyond_the_file_is_refused(file: Path) -> None:
 
 def entries(header: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
     """Every (object, key) of the header."""
-    objects = [header, header["chip"], *header["external"], *header["tensors"]]
+    objects = [header, header["chip"]]
+    for group in ("external", "tensors", "origins"):
+        objects += header[group]
     return [(entry, key) for entry in objects for key in entry]
 
 
@@ -293,7 +310,7 @@ def test_missing_and_unknown_keys_are_refused(file: Path) -> None:
         del entry[key]
 
     original = file.read_bytes()
-    assert refused(file, remove) == 4 + 4 + 3 * 6 + 2 * 9
+    assert refused(file, remove) == 5 + 4 + 3 * 6 + 2 * 9 + 2 * 3
     file.write_bytes(original)
 
     def add(entry: dict[str, Any], _: str) -> None:
@@ -304,7 +321,7 @@ def test_missing_and_unknown_keys_are_refused(file: Path) -> None:
 
 WHOLE = {
     "external_words", "scratchpad_words", "operand_depth", "program_entries",
-    "address", "base", "rows", "cols", "stride", "first", "ready", "until",
+    "address", "base", "rows", "cols", "stride", "first", "ready", "until", "instructions",
 }  # fmt: skip
 
 
@@ -315,7 +332,7 @@ def test_counts_and_addresses_that_are_no_whole_numbers_are_refused(
     def damage(entry: dict[str, Any], key: str) -> None:
         entry[key] = value
 
-    assert refused(file, damage, WHOLE.__contains__) == 4 + 3 * 3 + 2 * 7
+    assert refused(file, damage, WHOLE.__contains__) == 4 + 3 * 3 + 2 * 7 + 2
 
 
 @pytest.mark.parametrize("value", ["", "1", [], {}, True, -1.0, 0, float("nan"), float("inf")])
@@ -339,7 +356,8 @@ def test_names_that_are_no_text_are_refused(value: object, file: Path) -> None:
     def damage(entry: dict[str, Any], key: str) -> None:
         entry[key] = value
 
-    assert refused(file, damage, "name".__eq__) == 1 + 3 + 2
+    texts = {"name", "tensor", "text"}
+    assert refused(file, damage, texts.__contains__) == 1 + 3 + 2 + 2 * 2
 
 
 def test_a_key_or_a_tensor_that_is_there_twice_is_refused(file: Path) -> None:
@@ -371,7 +389,7 @@ def test_unknown_slot_kinds_are_refused(value: object, file: Path) -> None:
 @pytest.mark.parametrize("value", [None, 1, "text", [1], ["text"], [[]], [None], {"a": 1}])
 def test_parts_of_the_wrong_shape_are_refused(value: object, file: Path) -> None:
     header, code = parts(file.read_bytes())
-    for key in ("chip", "external", "tensors"):
+    for key in ("chip", "external", "tensors", "origins"):
         file.write_bytes(forge({**header, key: value}, code))
         with pytest.raises(ProgramError):
             load_program(file)

@@ -11,10 +11,12 @@ from capra.isa.spec import (
     INSTRUCTION_BITS,
     INSTRUCTION_WORDS,
     OPCODE_BITS,
+    PHASES,
     TABLE,
     Memory,
     Op,
     Overlap,
+    Phase,
     compile_expression,
 )
 
@@ -83,6 +85,13 @@ def test_every_expression_can_be_evaluated_at_the_limits(op: Op) -> None:
         for a in (*op.reads, *op.writes):
             for text in (a.base, a.rows, a.cols, a.stride):
                 assert compile_expression(op.fields, text)(*values) >= 0
+
+
+@OPS
+def test_every_term_of_the_cycles_has_a_phase_of_the_ops_unit(op: Op) -> None:
+    assert " + ".join(term for _, term in op.terms) == op.cycles
+    assert {PHASES[phase][0] for phase, _ in op.terms} == {op.unit}
+    assert set(PHASES) == set(Phase)
 
 
 def test_k_reaches_the_deepest_operand_memory() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capra.isa.instruction import Instruction, instruction
-from capra.isa.timing import Counters, count, sum_counters
+from capra.isa.spec import PHASES, Phase
+from capra.isa.timing import Counters, count, phases_of, sum_counters, sum_phases
 
 instructions = st.from_type(Instruction)
 
@@ -71,6 +72,43 @@ def test_cycles_of_random_instructions(inst: Instruction) -> None:
 def test_cycles_of_chosen_instructions(inst: Instruction, cycles: int) -> None:
     assert inst.cycles == cycles
     assert count([inst]).total == cycles + 2
+
+
+PARTS: dict[str, Callable[[Instruction], dict[str, int]]] = {
+    "HALT": lambda i: {},
+    "LD": lambda i: {"load": i["n"], "load_latency": 9},
+    "ST": lambda i: {"store": i["n"], "store_latency": 2},
+    "MM": lambda i: {
+        "operand_load": (i["m"] + i["n"]) * i["k"],
+        "sum_load": i["m"] * i["n"] if i["acc"] else 0,
+        "array": i["k"],
+        "array_fill": i["m"] + i["n"] + 5,
+        "drain": i["m"] * i["n"],
+    },
+    "RQ": lambda i: {"requantize": i["r"] * i["c"], "vector_pipeline": 2},
+    "VADD": lambda i: {"add": 2 * i["n"], "vector_pipeline": 2},
+    "SM": lambda i: {"softmax": 3 * i["n"], "softmax_division": 47},
+    "AMAX": lambda i: {"argmax": i["n"], "vector_pipeline": 3},
+}
+
+
+@given(instructions)
+def test_the_phases_of_random_instructions_are_their_cycles(inst: Instruction) -> None:
+    spent = phases_of(inst)
+    assert spent == {"fetch": 2, **PARTS[inst.mnemonic](inst)}
+    assert sum(spent.values()) == inst.cycles + 2
+    assert {PHASES[phase][0] for phase in spent if phase != "fetch"} <= {inst.unit}
+
+
+@given(st.lists(instructions, max_size=3))
+def test_the_phases_of_several_instructions_are_their_counters(insts: list[Instruction]) -> None:
+    spent = sum_phases(map(phases_of, insts))
+    by_unit = dict.fromkeys(("matrix", "dma", "vector", "control"), 0)
+    for phase, cycles in spent.items():
+        by_unit[PHASES[phase][0]] += cycles
+    assert by_unit == count(insts).by_unit()
+    assert 0 not in spent.values()
+    assert list(spent) == [phase for phase in Phase if phase in spent]
 
 
 def test_accumulating_costs_one_more_cycle_a_sum() -> None:

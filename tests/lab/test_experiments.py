@@ -7,10 +7,11 @@ import pytest
 from capra.lab import experiments
 from capra.lab.experiments import grid_cells, table_runs
 
-PLAIN_KEYS = {"model", "decode", "programs", "cycles", "tokens_equal"}
-CELL_KEYS = {
-    "draft_noise", "k", "accepted", "proposed", "blocks", "acceptance_rate", "programs", "cycles",
-    "speedup", "tokens_equal",
+COST_KEYS = {"programs", "cycles", "cycles_by_unit", "cycles_by_phase"}
+PLAIN_KEYS = COST_KEYS | {"model", "decode", "tokens_equal"}
+CELL_KEYS = COST_KEYS | {
+    "draft_noise", "k", "accepted", "proposed", "blocks", "acceptance_rate", "speedup",
+    "tokens_equal",
 }  # fmt: skip
 
 
@@ -28,6 +29,7 @@ def test_the_table_is_a_plain_run_and_its_speculative_ones_per_model() -> None:
         ("structured", 4, 3), ("random", None, None), ("random", 0, 1), ("random", 0, 3),
     ]  # fmt: skip
     for run in runs:
+        assert sum(run["cycles_by_phase"].values()) == run["cycles"]
         assert set(run) == (PLAIN_KEYS if "decode" in run else CELL_KEYS | {"model"})
         assert run["tokens_equal"] is True
         assert run.get("proposed") != 0, "a speculative run proposes something"

@@ -110,6 +110,7 @@ def test_a_guess_costs_what_was_recorded() -> None:
     _, runs = chip.next(5)
     assert chip.program.counters.by_unit() == DRAFT_STEP
     assert runs == (ProgramRun("draft", 1, 0, chip.program.counters),)
+    assert runs[0].phases == chip.program.phases
     assert chip.program.cycles == sum(DRAFT_STEP.values()) == 810
 
 

@@ -163,6 +163,8 @@ def test_one_row_runs_a_step_and_more_run_a_verifier() -> None:
     assert step == ProgramRun("step", 1, 0, target.program("step", 1, 0).counters)
     assert verify == ProgramRun("verify", 3, 1, target.program("verify", 3, 1).counters)
     assert prefill == ProgramRun("prefill", 2, 4, target.program("prefill", 2, 4).counters)
+    for run in (step, verify, prefill):
+        assert run.phases == target.program(run.role, run.rows, run.cache).phases
 
 
 def test_the_whole_context_can_be_used() -> None:

@@ -51,6 +51,7 @@ def test_outputs_have_their_shapes_and_counters_are_the_programs(poison: bool) -
     assert result.outputs["best"].tolist() == [[3]]
     assert result.outputs["sum"].dtype == np.int64
     assert result.counters == adder("add").counters
+    assert result.phases == adder("add").phases
 
 
 def test_outputs_do_not_change_with_later_runs() -> None:

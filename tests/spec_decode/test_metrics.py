@@ -1,5 +1,6 @@
 """Counts and ratios, worked out by hand for two small runs."""
 
+from capra.isa.spec import Phase
 from capra.isa.timing import Counters
 from capra.lm.target import ProgramRun, Role
 from capra.spec_decode.decode import Block, Decoded
@@ -15,7 +16,13 @@ from capra.spec_decode.metrics import (
 
 
 def _run(role: Role, matrix: int, control: int = 0) -> ProgramRun:
-    return ProgramRun(role, 1, 0, Counters(matrix=matrix, control=control))
+    return ProgramRun(
+        role,
+        1,
+        0,
+        Counters(matrix=matrix, control=control),
+        {Phase.ARRAY: matrix, Phase.FETCH: control},
+    )
 
 
 def _block(tokens: tuple[int, ...], choices: tuple[int, ...], accepted: int) -> Block:
@@ -91,6 +98,7 @@ def test_a_runs_record_sums_every_executed_program() -> None:
         "programs": 1 + 4 + 4 + 3,
         "cycles": 1000 + 80 + 3 * 105,
         "cycles_by_unit": {"matrix": 1380, "dma": 0, "vector": 0, "control": 15},
+        "cycles_by_phase": {"array": 1380, "fetch": 15},
         "prefill": {
             "programs": 1,
             "cycles": 1000,
@@ -110,12 +118,15 @@ def test_a_block_is_recorded_with_its_programs() -> None:
         "accepted": 1,
         "emitted": [8, 1],
     }
-    assert program_record(ProgramRun("verify", 3, 5, Counters(matrix=100, control=5))) == {
+    phases = {Phase.FETCH: 5, Phase.DRAIN: 100}
+    run = ProgramRun("verify", 3, 5, Counters(matrix=100, control=5), phases)
+    assert program_record(run) == {
         "role": "verify",
         "rows": 3,
         "cache": 5,
         "cycles": 105,
         "cycles_by_unit": {"matrix": 100, "dma": 0, "vector": 0, "control": 5},
+        "cycles_by_phase": {"drain": 100, "fetch": 5},
     }
 
 

@@ -5,7 +5,10 @@ Results go to stdout, talk and progress to stderr. What Capra refuses is one sen
 """
 
 # Importing a module registers its commands, in the order in which --help lists them.
-from capra.cli import decode, experiments, lab, plan, sweep, programs, certify, models  # noqa: I001
+from capra.cli import decode, experiments, lab, plan, sweep, report, programs, certify, models  # noqa: I001
 from capra.cli.app import main
 
-__all__ = ["certify", "decode", "experiments", "lab", "main", "models", "plan", "programs", "sweep"]
+__all__ = [
+    "certify", "decode", "experiments", "lab", "main", "models", "plan", "programs", "report",
+    "sweep",
+]  # fmt: skip

@@ -103,6 +103,7 @@ def decode(
             shorten_last_block="short-last-block" in passes,
         )  # fmt: skip
     record = {
+        "kind": "decode",
         "settings": settings_record(
             language_model,
             tokens,

@@ -33,7 +33,7 @@ def table(
             runs = table_runs(lambda _run: advance(), optimize=passes)
         else:
             runs = table_runs(lambda _run: advance(), verifier.device, passes)
-    record: dict[str, Any] = {"optimize": names_of(passes), "runs": runs}
+    record: dict[str, Any] = {"kind": "table", "optimize": names_of(passes), "runs": runs}
     mismatch = finish_replays(verifier, record)
     if as_json:
         print_json(record)
@@ -63,7 +63,7 @@ def grid(
     with progress_bar("runs", CELLS) as advance:
         cells = grid_cells(lambda _cell: advance(), passes, predict=predict)
     if as_json:
-        print_json({"optimize": names_of(passes), "cells": cells})
+        print_json({"kind": "grid", "optimize": names_of(passes), "cells": cells})
     else:
         print_table(grid_table(cells))
         for table in prediction_tables(cells) if predict else ():

@@ -1,4 +1,4 @@
-"""Program files: capra compile, capra dis and capra replay."""
+"""Program files: capra compile, capra dis, capra profile and capra replay."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ from capra.cli.options import (
     count,
     positive,
 )
-from capra.cli.output import describe, finish_replays, print_json, print_rtl, say
+from capra.cli.output import describe, finish_replays, print_json, print_rtl, print_table, say
 from capra.cli.runs import chosen_model
 from capra.errors import InputError
 
@@ -98,6 +98,23 @@ def dis(
     from capra.isa.program import load_program
 
     print(print_program(load_program(file)), end="")
+
+
+@app.command(epilog="Example: capra profile step_c0.ga2 --json")
+def profile(
+    file: Annotated[Path, typer.Argument(help="A program file that `capra compile` wrote.")],
+    as_json: JsonOption = False,
+) -> None:
+    """What the cycles of a program file are spent on, down to the instruction with --json."""
+    from capra.isa.profile import profile_record
+    from capra.isa.program import load_program
+    from capra.report.attribution import attribution_table
+
+    record = profile_record(load_program(file))
+    if as_json:
+        print_json(record)
+    else:
+        print_table(attribution_table(record))
 
 
 @app.command(epilog="Example: capra replay step_c0.ga2 --rtl verilator")

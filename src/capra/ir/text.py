@@ -17,7 +17,7 @@ from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
 
 def print_graph(graph: Graph) -> str:
     """The graph as text; `parse_graph` gives it back."""
-    lines = [f"graph {graph.name}", *map(_print_node, graph)]
+    lines = [f"graph {graph.name}", *map(print_node, graph)]
     lines += [f"output {name}" for name in graph.outputs]
     return "\n".join(lines) + "\n"
 
@@ -43,7 +43,8 @@ def parse_graph(text: str) -> Graph:
     return graph
 
 
-def _print_node(node: Node) -> str:
+def print_node(node: Node) -> str:
+    """The line of one node."""
     words = [node.name, "=", node.kind.value, *node.inputs]
     if node.kind in LEAVES:
         words.append(f"{node.rows}x{node.cols}")

@@ -14,6 +14,7 @@ from capra.isa.spec import (
     INSTRUCTION_BITS,
     INSTRUCTION_WORDS,
     OPCODE_BITS,
+    PHASES,
     SCRATCHPAD_ADDRESS_BITS,
     TABLE,
     Op,
@@ -49,7 +50,28 @@ matrix array computes tiles of at most {ARRAY_SIZE} x {ARRAY_SIZE} outputs. An i
         f"| {op.mnemonic} | {op.opcode} | {op.unit} | `{op.cycles}` | {op.meaning} |\n"
         for op in TABLE
     )
-    return head + rows + "".join(_section(op) for op in TABLE)
+    return head + rows + _phases() + "".join(_section(op) for op in TABLE)
+
+
+def _phases() -> str:
+    text = """
+## Phases
+
+What the cycles of an instruction are spent on. A phase belongs to one unit; the phases of an
+instruction sum to its cycles, those of a program to its counters.
+
+| phase | unit | cycles | what |
+|---|---|---|---|
+"""
+    for phase, (unit, meaning) in PHASES.items():
+        uses = [
+            f"{op.mnemonic} `{' + '.join(terms)}`"
+            for op in TABLE
+            if (terms := [term for use, term in op.terms if use is phase]) and op.cycles != "0"
+        ]
+        cycles = ", ".join(uses) or f"`{CONTROL_CYCLES}` each"
+        text += f"| {phase} | {unit} | {cycles} | {meaning} |\n"
+    return text
 
 
 def _section(op: Op) -> str:

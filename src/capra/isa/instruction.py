@@ -17,6 +17,7 @@ from capra.isa.spec import (
     Memory,
     Op,
     Overlap,
+    Phase,
     Unit,
     compile_expression,
 )
@@ -110,6 +111,14 @@ class Instruction:
         """Cycles on its unit, without the control cycles."""
         return _FORMS[self.op.mnemonic].cycles(*self.operands)
 
+    @property
+    def phases(self) -> dict[Phase, int]:
+        """What those cycles are spent on, in the order in which the phases begin."""
+        spent: dict[Phase, int] = {}
+        for phase, cycles in _FORMS[self.op.mnemonic].phases:
+            spent[phase] = spent.get(phase, 0) + cycles(*self.operands)
+        return spent
+
     def reads(self) -> tuple[Region, ...]:
         """The regions whose words it reads: its sources, and its destination if it updates that."""
         flag = self.op.updates_if
@@ -186,6 +195,7 @@ class _Form:
     """The expressions of a row, compiled."""
 
     cycles: Callable[..., int]
+    phases: tuple[tuple[Phase, Callable[..., int]], ...]
     limits: tuple[tuple[int, int], ...]
     sources: tuple[Callable[[tuple[int, ...]], Region], ...]
     targets: tuple[Callable[[tuple[int, ...]], Region], ...]
@@ -206,6 +216,12 @@ def _region_maker(op: Op, access: Access) -> Callable[[tuple[int, ...]], Region]
 _FORMS: Final = {
     op.mnemonic: _Form(
         compile_expression(op.fields, op.cycles),
+        tuple(
+            (phase, compile_expression(op.fields, term))
+            for phase in Phase
+            for use, term in op.terms
+            if use is phase
+        ),
         tuple((f.minimum, f.limit) for f in op.fields),
         tuple(_region_maker(op, a) for a in op.reads),
         tuple(_region_maker(op, a) for a in op.writes),

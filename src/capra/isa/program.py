@@ -17,18 +17,18 @@ from capra.files import write_atomically
 from capra.isa.chip import Chip
 from capra.isa.encoding import from_bytes, to_words
 from capra.isa.instruction import Instruction, Region, check_on_chip
-from capra.isa.spec import Memory
-from capra.isa.timing import Counters, count
+from capra.isa.spec import Memory, Phase
+from capra.isa.timing import Counters, count, phases_of, sum_phases
 
-MAGIC: Final = b"GA2PROG1"
+MAGIC: Final = b"GA2PROG2"
 SlotKind = Literal["input", "weight", "output"]
-_HEADER_KEYS: Final = {"name", "chip", "external", "tensors"}
+_HEADER_KEYS: Final = {"name", "chip", "external", "tensors", "origins"}
 _LARGEST: Final = sys.float_info.max
 """JSON has larger whole numbers, with which nothing can be multiplied."""
 
 _SLOT_KINDS: Final = ("input", "weight", "output")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_Record = TypeVar("_Record", "Chip", "Slot", "TensorHome")
+_Record = TypeVar("_Record", "Chip", "Slot", "TensorHome", "Origin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,17 @@ class TensorHome:
         return Region(Memory.SCRATCHPAD, self.base, self.rows, self.cols, self.stride)
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where instructions that follow each other come from: one tensor of the graph."""
+
+    tensor: str
+    text: str
+    """The tensor's line in the graph's text form, after that of a product fused into it."""
+    instructions: int
+    """How many: loading, computing or storing a tensor takes at least one."""
+
+
 @dataclass(frozen=True)
 class Program:
     """Checked when built: every instruction runs on the chip, HALT comes last and only there.
@@ -98,6 +109,8 @@ class Program:
     instructions: tuple[Instruction, ...]
     external: tuple[Slot, ...] = ()
     tensors: Mapping[str, TensorHome] = field(default_factory=dict)
+    origins: tuple[Origin, ...] = ()
+    """Of all instructions but HALT, in their order; none in a program that no graph became."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
@@ -110,6 +123,12 @@ class Program:
         if not size:
             raise ProgramError(f"program {self.name} is empty, expected at least HALT")
         self._check_map()
+        traced = sum(origin.instructions for origin in self.origins)
+        if self.origins and traced != size - 1:
+            raise ProgramError(
+                f"program {self.name} has the origins of {traced} instructions, expected "
+                f"{size - 1}: of all but HALT"
+            )
         for index, inst in enumerate(self.instructions):
             try:
                 check_on_chip(inst, self.chip)
@@ -157,6 +176,11 @@ class Program:
         """What one run adds to the counters."""
         return count(self.instructions)
 
+    @cached_property
+    def phases(self) -> dict[Phase, int]:
+        """What the cycles of one run are spent on; their sum is `cycles`."""
+        return sum_phases(map(phases_of, self.instructions))
+
     @property
     def cycles(self) -> int:
         """All cycles of one run."""
@@ -186,6 +210,7 @@ def save_program(program: Program, path: Path) -> None:
         "chip": asdict(program.chip),
         "external": [asdict(slot) for slot in program.external],
         "tensors": [asdict(home) for home in program.tensors.values()],
+        "origins": [asdict(origin) for origin in program.origins],
     }
     text = json.dumps(header).encode()
     body = MAGIC + len(text).to_bytes(4, "little") + text + to_words(program.instructions).tobytes()
@@ -221,6 +246,7 @@ def load_program(path: Path) -> Program:
             instructions=tuple(from_bytes(body[end:])),
             external=tuple(_record(Slot, entry) for entry in header["external"]),
             tensors={home.name: home for home in tensors},
+            origins=tuple(_record(Origin, entry) for entry in header["origins"]),
         )
     except (CapacityError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ProgramError(f"{path} has a header that is not a program's: {error}") from None
@@ -231,7 +257,7 @@ def _record(kind: type[_Record], entry: dict[str, Any]) -> _Record:
     for f in fields(kind):
         value = entry[f.name]
         if f.type is int:
-            fits = type(value) is int and value >= (f.name in ("rows", "cols"))
+            fits = type(value) is int and value >= (f.name in ("rows", "cols", "instructions"))
         elif f.type is str:
             _check_text(f"{f.name} of a {kind.__name__}", value)
             continue

@@ -34,6 +34,51 @@ class Unit(StrEnum):
     CONTROL = "control"
 
 
+class Phase(StrEnum):
+    """What a cycle was spent on; a phase belongs to one unit, see PHASES.
+
+    Those of one instruction are in the order in which they begin, its fetch before them all.
+    """
+
+    LOAD = "load"
+    LOAD_LATENCY = "load_latency"
+    STORE = "store"
+    STORE_LATENCY = "store_latency"
+    SUM_LOAD = "sum_load"
+    OPERAND_LOAD = "operand_load"
+    ARRAY = "array"
+    ARRAY_FILL = "array_fill"
+    DRAIN = "drain"
+    REQUANTIZE = "requantize"
+    ADD = "add"
+    SOFTMAX = "softmax"
+    SOFTMAX_DIVISION = "softmax_division"
+    ARGMAX = "argmax"
+    VECTOR_PIPELINE = "vector_pipeline"
+    FETCH = "fetch"
+
+
+PHASES: Final[Mapping[Phase, tuple[Unit, str]]] = {
+    Phase.LOAD: (Unit.DMA, "words from external memory, one a cycle"),
+    Phase.LOAD_LATENCY: (Unit.DMA, "waiting for the last word of a load"),
+    Phase.STORE: (Unit.DMA, "words to external memory, one a cycle"),
+    Phase.STORE_LATENCY: (Unit.DMA, "the last word of a store on its way"),
+    Phase.SUM_LOAD: (Unit.MATRIX, "earlier sums back into the array, where a product accumulates"),
+    Phase.OPERAND_LOAD: (Unit.MATRIX, "words of A and B into the operand memories, one a cycle"),
+    Phase.ARRAY: (Unit.MATRIX, "steps of the array, up to 16 products each"),
+    Phase.ARRAY_FILL: (Unit.MATRIX, "skew of the array and depth of its pipeline"),
+    Phase.DRAIN: (Unit.MATRIX, "sums out of the array, one a cycle"),
+    Phase.REQUANTIZE: (Unit.VECTOR, "words requantized, one a cycle"),
+    Phase.ADD: (Unit.VECTOR, "words added, two cycles each"),
+    Phase.SOFTMAX: (Unit.VECTOR, "three passes over a row of scores, one word a cycle"),
+    Phase.SOFTMAX_DIVISION: (Unit.VECTOR, "division and pipeline of a softmax"),
+    Phase.ARGMAX: (Unit.VECTOR, "words compared, one a cycle"),
+    Phase.VECTOR_PIPELINE: (Unit.VECTOR, "depth of the vector pipeline, but for softmax"),
+    Phase.FETCH: (Unit.CONTROL, "fetch and decode of an instruction"),
+}
+"""Unit and meaning of every phase."""
+
+
 class Memory(StrEnum):
     """The two memories that instructions address."""
 
@@ -86,7 +131,9 @@ class Op:
     opcode: int
     unit: Unit
     cycles: str
-    """Unit cycles as an expression over the fields, without the two control cycles."""
+    """Unit cycles as a sum over the fields, without the two control cycles."""
+    phases: tuple[Phase, ...]
+    """What each term of that sum pays for, in its order."""
     meaning: str
     loops: str
     fields: tuple[Field, ...]
@@ -95,6 +142,11 @@ class Op:
     updates_if: str | None = None
     """A flag field: where it is set, each destination word is also read before it is written."""
     overlap: Overlap = Overlap.NEVER
+
+    @property
+    def terms(self) -> tuple[tuple[Phase, str], ...]:
+        """The terms of `cycles` with their phases."""
+        return tuple(zip(self.phases, self.cycles.split(" + "), strict=True))
 
     def index(self, name: str) -> int:
         """Position of a field in the operand tuple."""
@@ -133,13 +185,13 @@ _SHIFT = Field("sh", 6, 1, "right shift, rounding half up", maximum=47)
 
 TABLE: Final[tuple[Op, ...]] = (
     Op(
-        "HALT", 0, Unit.CONTROL, "0",
+        "HALT", 0, Unit.CONTROL, "0", (Phase.FETCH,),
         "stop; the counters freeze",
         "stop",
         (), (), (),
     ),
     Op(
-        "LD", 1, Unit.DMA, "n + 9",
+        "LD", 1, Unit.DMA, "n + 9", (Phase.LOAD, Phase.LOAD_LATENCY),
         "load n words from external memory into the scratchpad",
         "for i < n: scratchpad[d+i] = external[s+i]",
         (_scratchpad("d", "the destination"), _external("s", "the source"),
@@ -148,7 +200,7 @@ TABLE: Final[tuple[Op, ...]] = (
         (Access(Memory.SCRATCHPAD, "d", cols="n"),),
     ),
     Op(
-        "ST", 2, Unit.DMA, "n + 2",
+        "ST", 2, Unit.DMA, "n + 2", (Phase.STORE, Phase.STORE_LATENCY),
         "store n words from the scratchpad into external memory",
         "for i < n: external[d+i] = scratchpad[s+i]",
         (_external("d", "the destination"), _scratchpad("s", "the source"),
@@ -158,6 +210,8 @@ TABLE: Final[tuple[Op, ...]] = (
     ),
     Op(
         "MM", 3, Unit.MATRIX, "m*k + k*n + m*n + k + m + n + 5 + acc*m*n",
+        (Phase.OPERAND_LOAD, Phase.OPERAND_LOAD, Phase.DRAIN, Phase.ARRAY,
+         Phase.ARRAY_FILL, Phase.ARRAY_FILL, Phase.ARRAY_FILL, Phase.SUM_LOAD),
         "one tile of a matrix product: int8 operands (the low byte of each word), int32 sums",
         "for i < m, j < n: scratchpad[d+i*sd+j] = (acc ? scratchpad[d+i*sd+j] : 0) + "
         "sum over l < k of scratchpad[a+i*sa+l] * scratchpad[t ? b+j*sb+l : b+l*sb+j]",
@@ -174,7 +228,7 @@ TABLE: Final[tuple[Op, ...]] = (
         updates_if="acc",
     ),
     Op(
-        "RQ", 4, Unit.VECTOR, "r*c + 2",
+        "RQ", 4, Unit.VECTOR, "r*c + 2", (Phase.REQUANTIZE, Phase.VECTOR_PIPELINE),
         "requantize r x c words to int8: multiply, shift, saturate, relu if asked",
         "for i < r, j < c: scratchpad[d+i*sd+j] = clamp((scratchpad[s+i*ss+j] * mul + "
         "(1 << sh-1)) >> sh, relu ? 0 : -127, 127)",
@@ -187,7 +241,7 @@ TABLE: Final[tuple[Op, ...]] = (
         overlap=Overlap.SAME,
     ),
     Op(
-        "VADD", 5, Unit.VECTOR, "2*n + 2",
+        "VADD", 5, Unit.VECTOR, "2*n + 2", (Phase.ADD, Phase.VECTOR_PIPELINE),
         "saturating int8 sum of two vectors (the low byte of each word)",
         "for i < n: scratchpad[d+i] = clamp(scratchpad[a+i] + scratchpad[b+i], -127, 127)",
         (_scratchpad("d", "the destination"), _scratchpad("a", "the first operand"),
@@ -197,7 +251,7 @@ TABLE: Final[tuple[Op, ...]] = (
         overlap=Overlap.SAME,
     ),
     Op(
-        "SM", 6, Unit.VECTOR, "3*n + 47",
+        "SM", 6, Unit.VECTOR, "3*n + 47", (Phase.SOFTMAX, Phase.SOFTMAX_DIVISION),
         "softmax of one row of n int8 scores (the low byte of each word), result in Q0.15",
         "for i < n: e[i] = exp_table[min(255, (max(s) - scratchpad[s+i]) * mul + "
         "(1 << sh-1) >> sh)]; q = 2^47 / sum(e); "
@@ -208,7 +262,7 @@ TABLE: Final[tuple[Op, ...]] = (
         (Access(Memory.SCRATCHPAD, "d", cols="n"),),
     ),
     Op(
-        "AMAX", 7, Unit.VECTOR, "n + 3",
+        "AMAX", 7, Unit.VECTOR, "n + 3", (Phase.ARGMAX, Phase.VECTOR_PIPELINE),
         "index of the first maximum of a row of n 32-bit words",
         "scratchpad[d] = first i < n with scratchpad[s+i] == max(s)",
         (_scratchpad("d", "the index"), _scratchpad("s", "the row"),

@@ -4,11 +4,11 @@ No instruction's cost depends on data, so a program's counters are known before 
 simulator still counts them one instruction at a time, as the chip does.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from capra.isa.instruction import Instruction
-from capra.isa.spec import CONTROL_CYCLES, Unit
+from capra.isa.spec import CONTROL_CYCLES, Phase, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,21 @@ def count(instructions: Iterable[Instruction]) -> Counters:
         cycles[Unit.CONTROL] += CONTROL_CYCLES
         cycles[inst.unit] += inst.cycles
     return Counters(**{unit.value: n for unit, n in cycles.items()})
+
+
+def phases_of(inst: Instruction) -> dict[Phase, int]:
+    """What all cycles of an instruction are spent on, fetch and decode first."""
+    spent = inst.phases
+    return {Phase.FETCH: CONTROL_CYCLES + spent.pop(Phase.FETCH, 0), **spent}
+
+
+def sum_phases(parts: Iterable[Mapping[Phase, int]]) -> dict[Phase, int]:
+    """The sum of several phase counts, in the order of the phases; those of no cycle left out."""
+    cycles = dict.fromkeys(Phase, 0)
+    for part in parts:
+        for phase, n in part.items():
+            cycles[phase] += n
+    return {phase: n for phase, n in cycles.items() if n}
 
 
 def sum_counters(parts: Iterable[Counters]) -> Counters:

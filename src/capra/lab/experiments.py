@@ -13,7 +13,7 @@ from capra.lm.models import load_bigram, load_model
 from capra.lm.target import ChipTarget, InterpretedTarget
 from capra.sim.device import Device, SimulatedDevice
 from capra.spec_decode.decode import Decoded, decode
-from capra.spec_decode.metrics import acceptance, total_counters
+from capra.spec_decode.metrics import acceptance, cost_record, total_counters
 from capra.spec_decode.proposers import ChainProposer
 
 NEW_TOKENS: Final = 32
@@ -63,7 +63,7 @@ def table_runs(
                 "model": name,
                 "decode": "plain",
                 "programs": len(plain.runs),
-                "cycles": total_counters(plain.runs).total,
+                **cost_record(plain.runs),
                 "tokens_equal": plain.tokens == reference.tokens,
             }
         )
@@ -123,7 +123,7 @@ class _Lab:
             proposer=self.draft(noise), num_speculative_tokens=k,
             shorten_last_block="short-last-block" in self.target.optimize,
         )  # fmt: skip
-        cycles = total_counters(run.runs).total
+        cost = cost_record(run.runs)
         counts = acceptance(run)
         return {
             "draft_noise": int(noise) if noise.is_integer() else noise,
@@ -133,7 +133,7 @@ class _Lab:
             "blocks": counts["blocks"],
             "acceptance_rate": counts["acceptance_rate"],
             "programs": len(run.runs),
-            "cycles": cycles,
-            "speedup": total_counters(plain.runs).total / cycles,
+            **cost,
+            "speedup": total_counters(plain.runs).total / cost["cycles"],
             "tokens_equal": run.tokens == plain.tokens,
         }

@@ -123,7 +123,7 @@ class ChipBigram:
         """The most likely next token as the chip computes it, and the program that it took."""
         feeds = {"x": self._x[token : token + 1], "table": self._table}
         execution = self._device.execute(self.program, feeds)
-        run = ProgramRun("draft", 1, 0, execution.counters)
+        run = ProgramRun("draft", 1, 0, execution.counters, execution.phases)
         return int(execution.outputs["token"][0, 0]), (run,)
 
 

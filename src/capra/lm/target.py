@@ -7,7 +7,7 @@ rows again. What a target chooses after a row depends only on the tokens up to t
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from capra.ir.graph import LEAVES, Graph
 from capra.ir.interpreter import evaluate_int
 from capra.ir.scales import Scales
 from capra.isa.program import Program
+from capra.isa.spec import Phase
 from capra.isa.timing import Counters
 from capra.lm.graphs import (
     CACHE_SUFFIX,
@@ -49,6 +50,8 @@ class ProgramRun:
     rows: int
     cache: int
     counters: Counters
+    phases: Mapping[Phase, int] = field(default_factory=dict, compare=False)
+    """What those cycles were spent on, where the device says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +224,7 @@ class IntegerSession:
         for name, tensor in self._cache.items():
             tensor[start:end] = execution.outputs[name]
         self.length = end
-        return ProgramRun(role, len(tokens), start, execution.counters), execution
+        return ProgramRun(role, len(tokens), start, execution.counters, execution.phases), execution
 
 
 class FloatTarget:

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from capra.errors import ProgramError, RangeError
 from capra.isa.chip import Chip
 from capra.isa.program import Program, Slot
+from capra.isa.spec import Phase
 from capra.isa.timing import Counters
 from capra.numerics import Int64Array, IntArray, check_int8
 from capra.sim.machine import BoundProgram, Machine
@@ -24,6 +25,8 @@ class Execution:
 
     outputs: Mapping[str, Int64Array]
     counters: Counters
+    phases: Mapping[Phase, int] = field(default_factory=dict)
+    """What the cycles were spent on."""
 
 
 class Device(Protocol):
@@ -54,7 +57,7 @@ class SimulatedDevice:
             slot.name: self._machine.read_external(slot.region).astype(np.int64)
             for slot in program.slots("output")
         }
-        return Execution(outputs, counters)
+        return Execution(outputs, counters, program.phases)
 
     def _run(self, program: Program) -> Counters:
         return self._machine.run(self._bind(program))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from capra.isa.timing import Counters, sum_counters
+from capra.isa.timing import Counters, sum_counters, sum_phases
 from capra.lm.target import ProgramRun
 from capra.spec_decode.decode import Block, Decoded
 
@@ -39,14 +39,23 @@ def acceptance(decoded: Decoded) -> dict[str, Any]:
     }
 
 
+def cost_record(runs: Sequence[ProgramRun]) -> dict[str, Any]:
+    """cycles of some programs together, by unit and by phase; phases of no cycle are left out."""
+    counters = total_counters(runs)
+    return {
+        "cycles": counters.total,
+        "cycles_by_unit": counters.by_unit(),
+        "cycles_by_phase": sum_phases(run.phases for run in runs),
+    }
+
+
 def program_record(run: ProgramRun) -> dict[str, Any]:
     """The role, shape and cost of one executed program."""
     return {
         "role": run.role,
         "rows": run.rows,
         "cache": run.cache,
-        "cycles": run.counters.total,
-        "cycles_by_unit": run.counters.by_unit(),
+        **cost_record([run]),
     }
 
 
@@ -67,14 +76,13 @@ def run_record(decoded: Decoded, detokenize: Detokenize) -> dict[str, Any]:
 
     trace holds the blocks in order; the last one may have emitted more than the text keeps.
     """
-    counters, prefill = total_counters(decoded.runs), total_counters(decoded.prefill)
+    prefill = total_counters(decoded.prefill)
     return {
         "tokens": list(decoded.tokens),
         "text": detokenize(decoded.tokens),
         "stop_reason": decoded.stop_reason,
         "programs": len(decoded.runs),
-        "cycles": counters.total,
-        "cycles_by_unit": counters.by_unit(),
+        **cost_record(decoded.runs),
         "prefill": {
             "programs": len(decoded.prefill),
             "cycles": prefill.total,

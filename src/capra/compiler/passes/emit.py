@@ -6,6 +6,7 @@ moves a vector and the rows do not follow each other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from capra.compiler.ops import (
     AddRows,
@@ -23,9 +24,10 @@ from capra.compiler.passes.views import Place
 from capra.errors import CapacityError
 from capra.ir.graph import CONCATS, LEAVES, SLICES, Graph, Kind
 from capra.ir.scales import Scales
+from capra.ir.text import print_node
 from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, instruction
-from capra.isa.program import Program, Slot, SlotKind, TensorHome
+from capra.isa.program import Origin, Program, Slot, SlotKind, TensorHome
 
 
 def emit_program(
@@ -50,6 +52,7 @@ def emit_program(
         instructions=tuple(code),
         external=(*sources.values(), *outputs.values()),
         tensors=_homes(graph, scales, places, ops, buffers, last_instruction),
+        origins=_origins(graph, ops, last_instruction),
     )
 
 
@@ -172,6 +175,26 @@ def _written_by(op: Op) -> tuple[str, ...]:
     if isinstance(op, Load):
         return op.tensor, *op.followers
     return tuple(p.buffer if _is_temporary(p.buffer) else op.tensor for p in writes(op))
+
+
+def _origins(
+    graph: Graph, ops: Sequence[Op], last_instruction: Sequence[int]
+) -> tuple[Origin, ...]:
+    """The tensor that each operation loads, computes or stores, one entry a run of operations."""
+    origins: list[Origin] = []
+    start = 0
+    for tensor, run in groupby(zip(ops, last_instruction, strict=True), lambda o: o[0].tensor):
+        *_, (_, last) = run
+        origins.append(Origin(tensor, _graph_lines(graph, tensor), last + 1 - start))
+        start = last + 1
+    return tuple(origins)
+
+
+def _graph_lines(graph: Graph, tensor: str) -> str:
+    """The tensor's line in the text form, after that of the product that is fused into it."""
+    node = graph[tensor]
+    fused = [graph[name] for name in node.inputs if graph.fused_relu(name) == tensor]
+    return "\n".join(map(print_node, [*fused, node]))
 
 
 def _is_temporary(name: str) -> bool:

@@ -1,0 +1,183 @@
+"""Figures of the table, the grid and a plan: what speculation gains, and when."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from capra.report.figures.decoding import units_against_roofline
+from capra.report.figures.style import BLUE, GREY, INK, LINES, RED, chart, show_counts
+
+Record = Mapping[str, Any]
+
+CURVE_POINTS: Final = 60
+
+
+def table(record: Record) -> tuple[Figure, str]:
+    """A bar a run: cycles, and the speedup over the plain run of its model."""
+    runs = record["runs"]
+    figure, axes = chart(6.4, 0.34 * len(runs) + 1.0, "cycles", "", rules="x")
+    for place, run in enumerate(runs):
+        plain = "decode" in run
+        bar = axes.barh(place, run["cycles"], color=GREY if plain else BLUE, edgecolor=INK,
+                        hatch="xx" if plain else "", linewidth=0.5, height=0.6)  # fmt: skip
+        label = f"{run['cycles']:,}" + ("" if plain else f" · {run['speedup']:.2f} x")
+        axes.bar_label(bar, [label], padding=4)
+    axes.set_yticks(range(len(runs)), [run_name(run) for run in runs])
+    axes.set_ylim(len(runs) - 0.4, -0.6)
+    axes.set_xlim(0, 1.34 * max(run["cycles"] for run in runs))
+    show_counts(axes.xaxis)
+    told = "; ".join(
+        f"{run_name(run)}: {run['cycles']:,}"
+        + ("" if "decode" in run else f" ({run['speedup']:.2f} times plain)")
+        for run in runs
+    )
+    return figure, f"Cycles of each run. {told}."
+
+
+def run_name(run: Record) -> str:
+    """A run of the table in a few words."""
+    if "decode" in run:
+        return f"{run['model']}, plain"
+    return f"{run['model']}, noise {run['draft_noise']:g}, k = {run['k']}"
+
+
+def table_units(record: Record) -> tuple[Figure, str]:
+    """Cycles by unit of every run of the table against its memory roofline."""
+    return units_against_roofline([(run_name(run), run) for run in record["runs"]])
+
+
+def by_k(record: Record) -> tuple[Figure, str]:
+    """Measured speedup of the grid against k, a line a draft, over what its acceptance predicts."""
+    lines = {
+        f"noise {noise:g}": [
+            (cell["k"], cell["speedup"], _predicted(cell))
+            for cell in record["cells"]
+            if cell["draft_noise"] == noise
+        ]
+        for noise in sorted({cell["draft_noise"] for cell in record["cells"]})
+    }
+    return measured_over_predicted(lines, "from the acceptance rate")
+
+
+def _predicted(cell: Record) -> float:
+    """The cell's speedup if its guesses were accepted each with its rate, whatever came before."""
+    length = _tokens(cell) / max(cell["blocks"], 1)
+    return float(cell["speedup"] * expected_tokens(cell["acceptance_rate"], cell["k"]) / length)
+
+
+def _tokens(cell: Record) -> int:
+    """Tokens that the blocks of a run emitted."""
+    return int(cell["accepted"] + cell["blocks"])
+
+
+def expected_tokens(rate: float, k: int) -> float:
+    """Tokens that a block of k guesses emits: 1 + rate + rate^2 + ... + rate^k."""
+    return sum(rate**power for power in range(k + 1))
+
+
+def measured_over_predicted(
+    lines: Mapping[str, Sequence[tuple[int, float, float]]], prediction: str
+) -> tuple[Figure, str]:
+    """For each draft its (k, measured speedup, predicted speedup), measured solid over faint."""
+    figure, axes = chart(6.4, 3.4, "guesses in a block, k", "speedup over plain decoding")
+    handles: list[Line2D] = []
+    for (name, points), (colour, marker, dashes) in zip(
+        lines.items(), _repeat(len(lines)), strict=True
+    ):
+        ks, measured, predicted = zip(*sorted(points), strict=True)
+        axes.plot(ks, predicted, color=colour, marker=marker, linestyle="none", markersize=9,
+                  fillstyle="none", alpha=0.75)  # fmt: skip
+        handles += axes.plot(
+            ks, measured, color=colour, marker=marker, linestyle=dashes, label=name
+        )
+    handles += axes.plot([], [], color=GREY, marker="o", markersize=9, fillstyle="none",
+                         linestyle="none", label=f"predicted {prediction}")  # fmt: skip
+    axes.axhline(1, color=INK, linewidth=0.8)
+    axes.set_xticks(sorted({k for points in lines.values() for k, _, _ in points}))
+    axes.set_ylim(bottom=0)
+    figure.legend(handles=handles, loc="outside right upper")
+    told = "; ".join(
+        f"{name}: {', '.join(f'{m:.2f}' for _, m, _ in sorted(points))}"
+        for name, points in lines.items()
+    )
+    return figure, f"Measured speedup by k, in the order of k. {told}."
+
+
+def derived_curves(record: Record) -> tuple[Figure, str]:
+    """Speedup against acceptance rate for every k, from what a block costs; cells as marks."""
+    figure, axes = chart(6.4, 3.4, "acceptance rate", "speedup over plain decoding")
+    ks = sorted({cell["k"] for cell in record["cells"]})
+    rates = [point / CURVE_POINTS for point in range(CURVE_POINTS + 1)]
+    breakeven: list[str] = []
+    handles: list[Line2D] = []
+    for k, (colour, marker, dashes) in zip(ks, _repeat(len(ks)), strict=True):
+        cells = [cell for cell in record["cells"] if cell["k"] == k]
+        per_block = sum(cell["cycles"] for cell in cells) / sum(cell["blocks"] for cell in cells)
+        plain = sum(c["speedup"] * c["cycles"] for c in cells) / sum(_tokens(c) for c in cells)
+        curve = [expected_tokens(rate, k) * plain / per_block for rate in rates]
+        handles += axes.plot(rates, curve, color=colour, linestyle=dashes, label=f"k = {k}",
+                             marker=marker, markevery=[len(rates) - 1])  # fmt: skip
+        axes.plot([c["acceptance_rate"] for c in cells], [c["speedup"] for c in cells], marker,
+                  color=colour, markeredgecolor=INK, markeredgewidth=0.5)  # fmt: skip
+        above = next((rate for rate, gain in zip(rates, curve, strict=True) if gain > 1), None)
+        breakeven.append(f"k = {k}: " + ("never" if above is None else f"{above:.0%}"))
+    axes.axhline(1, color=INK, linewidth=0.8)
+    axes.set_xlim(0, 1.03)
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    figure.legend(handles=handles, loc="outside right upper")
+    return figure, (
+        "Curves: tokens that a block is expected to emit, over what it costs; marks: the grid's "
+        f"cells. Acceptance from which a block pays: {', '.join(breakeven)}."
+    )
+
+
+def predictions(record: Record) -> tuple[Figure, str]:
+    """A plan's cells: measured speedup over predicted.
+
+    Each of `cells` has `k`, `measured_speedup`, `geometric_speedup` (not drawn),
+    `predicted_speedup` and, where there are several drafts, `draft_noise`.
+    """
+    lines: dict[str, list[tuple[int, float, float]]] = {}
+    for cell in record["cells"]:
+        name = f"noise {cell['draft_noise']:g}" if "draft_noise" in cell else "measured"
+        lines.setdefault(name, []).append(
+            (cell["k"], cell["measured_speedup"], cell["predicted_speedup"])
+        )
+    return measured_over_predicted(lines, "by the planner")
+
+
+def cost_curve(record: Record) -> tuple[Figure, str]:
+    """A plan's cycles of a block by its rows, with the cliff behind every fourth row.
+
+    Each of `cost_curve` has `rows`, `cycles` and `ratio`, the cycles over those of one row.
+    """
+    points = sorted((p["rows"], p["cycles"], p["ratio"]) for p in record["cost_curve"])
+    rows, cycles, _ = zip(*points, strict=True)
+    figure, axes = chart(6.4, 3.0, "rows of the block", "cycles of one pass")
+    axes.step(rows, cycles, where="mid", color=GREY, linewidth=1.0)
+    axes.plot(rows, cycles, color=BLUE, marker="o", linestyle="none")
+    steps = [(after - before, row) for row, before, after in zip(rows[1:], cycles, cycles[1:],
+                                                                  strict=False)]  # fmt: skip
+    for row, count, ratio in points:
+        axes.annotate(f"{ratio:.2f}", (row, count), (0, 6), textcoords="offset points",
+                      ha="center", fontsize=8)  # fmt: skip
+    told = ", ".join(f"{row}: {ratio:.2f}" for row, _, ratio in points)
+    cliff = ""
+    if steps:
+        height, row = max(steps)
+        axes.axvline(row - 0.5, color=RED, linestyle="--", linewidth=1.2)
+        axes.text(
+            row - 0.45, 0.04 * max(cycles), f"cliff: +{height:,} cycles", color=RED, fontsize=8
+        )
+        cliff = f" The largest step, {height:,} cycles, is to {row} rows."
+    axes.set_xticks(rows)
+    axes.set_ylim(0, 1.15 * max(cycles))
+    show_counts(axes.yaxis)
+    return figure, f"Cycles of a pass over those of one row, by rows: {told}.{cliff}"
+
+
+def _repeat(count: int) -> list[tuple[str, str, str]]:
+    return [LINES[place % len(LINES)] for place in range(count)]

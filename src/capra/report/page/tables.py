@@ -1,0 +1,190 @@
+"""The tables of the page: what a record says in short, and where its cycles went."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from capra.isa.spec import PHASES, Phase
+from capra.report.attribution import NAMES, attribute
+from capra.report.figures.speedup import run_name
+from capra.report.page.markup import Html, element, join, table
+from capra.report.records import Source
+
+Record = Mapping[str, Any]
+
+MOST_WIDE: Final = 2
+"""Most runs in a table of cycles that has a column of words."""
+
+FIGURE_SPACE: Final = "\u2007"
+"""As wide as a digit."""
+
+ROOFLINE_NAME: Final = "memory roofline"
+ALL_NAME: Final = "all cycles"
+SPEEDUPS: Final = ("measured", "predicted", "geometric")
+
+
+def summary_section(source: Source) -> Html:
+    """A heading and the numbers of one record."""
+    make = {
+        "decode": _decode, "table": _table, "grid": _grid, "plan": _plan, "profile": _profile,
+    }[source.kind]  # fmt: skip
+    return element("article", element("h3", source.name), make(source.record))
+
+
+def attribution_section(source: Source) -> Html:
+    """All cycles of a record's runs or program by phase; nothing for a record of ratios."""
+    record = source.record
+    costs: list[tuple[str, Record]]
+    if source.kind == "decode":
+        costs = [("plain", record["plain"]), ("speculative", record["speculative"])]
+    elif source.kind == "table":
+        costs = [(run_name(run), run) for run in record["runs"]]
+    elif source.kind == "profile":
+        costs = [(record["program"], record)]
+    else:
+        return Html("")
+    return element("article", element("h3", source.name), _attribution(costs))
+
+
+def _attribution(costs: Sequence[tuple[str, Record]]) -> Html:
+    """Roofline first, then what is above it, the largest phases first.
+
+    With many columns there is no room to say what a phase is.
+    """
+    found = [attribute(cost) for _, cost in costs]
+    wide = len(costs) <= MOST_WIDE
+
+    def line(name: str, unit: str, meaning: str, cycles: Sequence[int]) -> list[str]:
+        parts = [n / max(each.cycles, 1) for n, each in zip(cycles, found, strict=True)]
+        gap = "  " if wide else "\n"
+        shares = [
+            f"{n:,}{gap}{f'{part:.1%}'.rjust(6, FIGURE_SPACE)}"
+            for n, part in zip(cycles, parts, strict=True)
+        ]
+        return [name, unit, *([meaning] if wide else []), *shares]
+
+    def lines(group: str) -> list[list[str]]:
+        by_phase: dict[Phase, list[int]] = {}
+        for column, each in enumerate(found):
+            for row in getattr(each, group):
+                by_phase.setdefault(row.phase, [0] * len(found))[column] = row.cycles
+        return [
+            line(NAMES[phase], PHASES[phase][0], PHASES[phase][1], cycles)
+            for phase, cycles in sorted(by_phase.items(), key=lambda item: -max(item[1]))
+        ]
+
+    rooflines = [each.roofline_cycles for each in found]
+    ratios = [
+        f"{each.cycles / max(roofline, 1):.2f} x"
+        for each, roofline in zip(found, rooflines, strict=True)
+    ]
+    rows = [
+        *lines("roofline"),
+        line(ROOFLINE_NAME, "", "the sum of the two: words moved, at one a cycle", rooflines),
+        *lines("above"),
+        line(ALL_NAME, "", "the roofline and all phases behind it", [e.cycles for e in found]),
+        ["cycles over roofline", "", *([""] if wide else []), *ratios],
+    ]
+    header = ["phase", "unit", *(["what"] if wide else []), *(name for name, _ in costs)]
+    return table(
+        "Cycles by phase, and their share of all", header, rows,
+        texts=3 if wide else 2, sums=(ROOFLINE_NAME, ALL_NAME),
+    )  # fmt: skip
+
+
+def _facts(facts: Sequence[tuple[str, str]]) -> Html:
+    """Names and values that stand out."""
+    return element(
+        "dl",
+        *(element("div", element("dt", name), element("dd", value)) for name, value in facts),
+        class_="facts",
+    )
+
+
+def _decode(record: Record) -> Html:
+    settings, plain, run = record["settings"], record["plain"], record["speculative"]
+    k = settings["num_speculative_tokens"]
+    facts = _facts(
+        [
+            ("speed of plain decoding", f"{record['speedup']:.2f} x"),
+            ("without the prompt", f"{record['decode_speedup']:.2f} x"),
+            ("tokens equal", "yes" if record["tokens_equal"] else "NO"),
+            ("guesses accepted", f"{run['acceptance_rate']:.1%}"),
+            ("mean acceptance length", f"{run['mean_acceptance_length']:.2f}"),
+        ]
+    )
+    noise = f" with noise {settings['draft_noise']:g}" if settings["draft_noise"] else ""
+    line = element(
+        "p",
+        f"Model {settings['model']}, draft {settings['draft']}{noise}, {k} guesses a block: "
+        f"{len(plain['tokens'])} tokens after a prompt of {len(settings['prompt'])}.",
+    )
+    units = list(plain["cycles_by_unit"])
+    rows = [
+        ["tokens", *(f"{len(each['tokens']):,}" for each in (plain, run))],
+        ["programs", *(f"{each['programs']:,}" for each in (plain, run))],
+        ["blocks", f"{len(plain['trace']):,}", f"{run['blocks']:,}"],
+        ["guesses accepted of proposed", "", f"{run['accepted']:,} of {run['proposed']:,}"],
+        ["cycles", *(f"{each['cycles']:,}" for each in (plain, run))],
+        *(
+            [f"  {unit}", *(f"{each['cycles_by_unit'][unit]:,}" for each in (plain, run))]
+            for unit in units
+        ),
+    ]
+    return join([line, facts, table("Both runs", ["", "plain", "speculative"], rows)])
+
+
+def _table(record: Record) -> Html:
+    rows = [
+        [
+            run_name(run),
+            "" if "decode" in run else f"{run['accepted']} of {run['proposed']}",
+            "" if "decode" in run else f"{run['blocks']}",
+            f"{run['programs']}",
+            f"{run['cycles']:,}",
+            "" if "decode" in run else f"{run['speedup']:.2f} x",
+            "yes" if run["tokens_equal"] else "NO",
+        ]
+        for run in record["runs"]
+    ]
+    header = ["run", "accepted", "blocks", "programs", "cycles", "speedup", "tokens equal"]
+    return table("The recorded runs", header, rows)
+
+
+def _grid(record: Record) -> Html:
+    ks = sorted({cell["k"] for cell in record["cells"]})
+    found = {(cell["draft_noise"], cell["k"]): cell for cell in record["cells"]}
+    rows = [
+        [
+            f"{noise:g}",
+            *(
+                f"{cell['speedup']:.2f} x ({cell['acceptance_rate']:.0%})"
+                if (cell := found.get((noise, k)))
+                else ""
+                for k in ks
+            ),
+        ]
+        for noise in sorted({noise for noise, _ in found})
+    ]
+    header = ["draft noise", *(f"k = {k}" for k in ks)]
+    return table("Speedup, and guesses accepted in brackets", header, rows)
+
+
+def _plan(record: Record) -> Html:
+    rows = [
+        [str(cell["k"]), *(f"{cell[f'{kind}_speedup']:.2f} x" for kind in SPEEDUPS)]
+        for cell in record["cells"]
+    ]
+    return table("Speedup", ["k", *SPEEDUPS], rows)
+
+
+def _profile(record: Record) -> Html:
+    found = attribute(record)
+    return _facts(
+        [
+            ("program", record["program"]),
+            ("cycles", f"{record['cycles']:,}"),
+            ("instructions", f"{len(record['instructions']):,}"),
+            ("memory roofline", f"{found.roofline_cycles:,}"),
+            ("cycles over roofline", f"{found.cycles / max(found.roofline_cycles, 1):.2f} x"),
+        ]
+    )

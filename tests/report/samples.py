@@ -1,0 +1,93 @@
+"""Records for the tests of reports, printed by the commands themselves, each once."""
+
+import contextlib
+import copy
+import io
+import json
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from capra.cli.app import app
+
+HOSTILE = "</script><img src=x onerror=alert(1)>&<!--{{data}}$x^2$"
+"""Text that would run, or break a page or a label, where it is not taken as text."""
+
+
+@cache
+def printed(*arguments: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        app(list(arguments), standalone_mode=False)
+    return out.getvalue()
+
+
+def decode_record() -> dict[str, Any]:
+    """A run of the structured model with a draft that is right now and then."""
+    return json.loads(printed(  # type: ignore[no-any-return]
+        "decode", "--model", "structured", "--draft-noise", "4", "-n", "12", "-k", "3", "--json"
+    ))  # fmt: skip
+
+
+def table_record() -> dict[str, Any]:
+    """The table."""
+    return json.loads(printed("table", "--json"))  # type: ignore[no-any-return]
+
+
+def grid_record() -> dict[str, Any]:
+    """The speculative runs of the table as a grid of five cells, the random model's as noise 5."""
+    cells = [run for run in table_record()["runs"] if "decode" not in run]
+    for cell in cells:
+        if cell.pop("model") == "random":
+            cell["draft_noise"] = 5
+    return {"kind": "grid", "cells": cells}
+
+
+def profile_record() -> dict[str, Any]:
+    """A verifier of two rows of the random model."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder, "verify.ga2"))
+        model = ("--model", "random", "--rows", "2", "--cache", "3", "--output", file)
+        with contextlib.redirect_stderr(io.StringIO()):
+            app(["compile", *model], standalone_mode=False)
+        return json.loads(printed("profile", file, "--json"))  # type: ignore[no-any-return]
+
+
+def plan_record() -> dict[str, Any]:
+    """A plan with a cliff behind four rows."""
+    cycles = [100, 110, 120, 130, 190]
+    return {
+        "kind": "plan",
+        "cost_curve": [
+            {"rows": rows, "cycles": count, "ratio": count / 100}
+            for rows, count in enumerate(cycles, start=1)
+        ],
+        "cells": [
+            {"k": k, "measured_speedup": 1 + k / 8, "geometric_speedup": 1 + k / 4,
+             "predicted_speedup": 1 + k / 9}
+            for k in (1, 2, 3)
+        ],
+    }  # fmt: skip
+
+
+RECORDS = {
+    "decode": decode_record, "table": table_record, "grid": grid_record, "plan": plan_record,
+    "profile": profile_record,
+}  # fmt: skip
+
+
+def hostile(record: dict[str, Any]) -> dict[str, Any]:
+    """The decode or profile record with hostile text wherever it has text of a user's."""
+    changed = copy.deepcopy(record)
+    if record["kind"] == "decode":
+        settings = changed["settings"]
+        settings["model"] = settings["draft"] = HOSTILE
+        settings["vocabulary"] = [HOSTILE for _ in settings["vocabulary"]]
+    else:
+        changed["program"] = HOSTILE
+        for origin in changed["origins"]:
+            origin["tensor"] = origin["text"] = HOSTILE
+        for inst in changed["instructions"]:
+            inst["text"] = HOSTILE
+    return changed

@@ -1,0 +1,187 @@
+"""The page is one file, holds the records' numbers, and takes their text as text."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from tests.report.pages import hostile_page, make_hostile_page, page
+from tests.report.samples import HOSTILE, RECORDS, decode_record, profile_record
+
+from capra.isa.spec import Phase
+from capra.report.attribution import NAMES
+from capra.report.figures import FIGURES
+from capra.report.page import script_data
+from capra.report.page.data import page_data
+from capra.report.page.markup import Html, element, join, table
+from capra.report.page.tables import attribution_section
+from capra.report.records import Source
+
+VOID = {"meta", "input", "br", "img", "link"}
+
+
+class Reader(HTMLParser):
+    """Elements with their attributes, rows of tables as texts; checks that elements close."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts.setdefault(self._open[-1], []).append(data)
+            if self._open[-1] in ("td", "th"):
+                self.rows[-1][-1] += data
+
+
+def embedded(text: str) -> Any:
+    """The data of the scripts."""
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text)
+    return json.loads(data)
+
+
+def test_the_page_is_whole_and_needs_nothing_else() -> None:
+    reader = Reader(page())
+    for tag, attributes in reader.elements:
+        assert tag not in ("link", "iframe", "img", "object", "base"), tag
+        for name in ("src", "href", "xlink:href", "action"):
+            assert (attributes.get(name) or "#").startswith("#"), attributes
+    assert "@import" not in page() and not re.search(r"url\((?!#)", page())
+    assert "{{" not in page()
+
+
+def test_only_the_pages_own_script_may_run() -> None:
+    policy, *_ = (
+        a["content"] for t, a in Reader(page()).elements if t == "meta" and "http-equiv" in a
+    )
+    assert policy is not None
+    (script,) = re.findall(r"<script>(.*?)</script>", page(), flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy.split("; ")[0] == "default-src 'none'"
+    assert f"script-src 'sha256-{digest}'" in policy
+
+
+def test_identifiers_are_unique_and_labels_point_at_them() -> None:
+    elements = Reader(page()).elements
+    ids = [a["id"] for _, a in elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    for _, attributes in elements:
+        for name in ("aria-labelledby", "aria-describedby"):
+            if name in attributes:
+                assert attributes[name] in ids
+    figures = [a for t, a in elements if t == "div" and a.get("role") == "img"]
+    assert len(figures) == sum(map(len, FIGURES.values()))
+    assert all(a["aria-label"] for a in figures)
+
+
+def test_the_same_records_give_the_same_page() -> None:
+    assert hostile_page() == make_hostile_page()
+
+
+def test_the_summary_has_the_records_numbers() -> None:
+    rows = Reader(page()).rows
+    record = decode_record()
+    plain, speculative = record["plain"], record["speculative"]
+    assert ["cycles", f"{plain['cycles']:,}", f"{speculative['cycles']:,}"] in rows
+    assert ["structured, noise 0, k = 3", "24 of 24", "8", "32", "138,858", "1.93 x", "yes"] in rows
+    assert ["2", "1.25 x", "1.22 x", "1.50 x"] in rows  # the plan
+    assert ["draft noise", "k = 1", "k = 3"] in rows
+    assert ["4", "", "1.01 x (40%)"] in rows and ["5", "1.40 x (88%)", "1.56 x (80%)"] in rows
+    assert f"{record['speedup']:.2f} x" in Reader(page()).texts["dd"]
+
+
+@pytest.mark.parametrize("kind", ["decode", "table", "profile"])
+def test_every_cycle_of_a_record_is_attributed(kind: str) -> None:
+    record = RECORDS[kind]()
+    costs = [record["plain"], record["speculative"]] if kind == "decode" else [record]
+    if kind == "table":
+        costs = record["runs"]
+    _, *rows = Reader(attribution_section(Source(kind, record))).rows
+    phases = [row for row in rows if row[0] in NAMES.values()]
+    named = {row[0]: row for row in rows}
+    assert len(phases) == len({phase for cost in costs for phase in cost["cycles_by_phase"]})
+    for column, cost in enumerate(costs):
+        place = column - len(costs)
+
+        def cycles(row: list[str], place: int = place) -> int:
+            return int(row[place].split()[0].replace(",", ""))
+
+        assert sum(map(cycles, phases)) == cycles(named["all cycles"]) == cost["cycles"]
+        moved = sum(cost["cycles_by_phase"].get(phase, 0) for phase in (Phase.LOAD, Phase.STORE))
+        assert cycles(named["memory roofline"]) == moved
+        ratio = float(named["cycles over roofline"][place].split()[0])
+        assert ratio == pytest.approx(cost["cycles"] / moved, abs=0.005)
+
+
+def test_the_scripts_get_every_block_and_every_instruction() -> None:
+    data = embedded(page())
+    record, profile = decode_record(), profile_record()
+    speculative, plain = data["runs"]
+    vocabulary = record["settings"]["vocabulary"]
+    for shown, name in ((speculative, "speculative"), (plain, "plain")):
+        for block, original in zip(shown["blocks"], record[name]["trace"], strict=True):
+            assert block["choices"] == [vocabulary[token] for token in original["choices"]]
+            assert len(block["verdicts"]) == len(original["proposed"]) + 1
+            assert sum(p[3] for p in block["programs"]) == sum(
+                p["cycles"] for p in original["programs"]
+            )
+    (program,) = data["programs"]
+    assert program["texts"] == [inst["text"] for inst in profile["instructions"]]
+    assert sum(program["cyclesOf"]) == program["cycles"] == profile["cycles"]
+    for inst, phases in zip(profile["instructions"], program["phases"], strict=True):
+        named = {NAMES[Phase(name)]: n for name, n in inst["phases"].items()}
+        assert {data["phases"][index]: n for index, n in phases} == named
+
+
+def test_a_guess_outside_the_vocabulary_has_no_text() -> None:
+    record = decode_record()
+    block = record["speculative"]["trace"][0]
+    block["proposed"], block["accepted"] = [-1, 10**6], 0
+    (run, _) = page_data([Source("odd", record)])["runs"]
+    assert run["blocks"][0]["guesses"] == [None, None]
+
+
+def test_text_of_records_stays_text() -> None:
+    text = hostile_page()
+    assert "<img" not in text and text.count("</script>") == 2
+    reader = Reader(text)
+    assert not any(tag == "img" for tag, _ in reader.elements)
+    assert HOSTILE in "".join(reader.texts["p"])
+    assert embedded(text)["programs"][0]["origins"][0] == [HOSTILE, HOSTILE]
+    assert json.loads(script_data(HOSTILE)) == HOSTILE
+    assert not set("<>&") & set(script_data(HOSTILE))
+
+
+def test_markup_escapes_what_is_not_markup() -> None:
+    assert element("b", '<&"', Html("<i>"), title='"<') == (
+        '<b title="&quot;&lt;">&lt;&amp;&quot;<i></b>'
+    )
+    assert join(["<", element("br")]) == "&lt;<br></br>"
+    made = table("c", ["a", "n"], [["<", "1"], ["all", "2"]], sums=["all"])
+    assert '<tr class="sum"><th scope="row">all</th><td class="number">2</td></tr>' in made
+    assert '<tr><th scope="row">&lt;</th>' in made

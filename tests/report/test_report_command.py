@@ -1,0 +1,86 @@
+"""capra report and capra profile: what they write, and that they write nothing when they refuse."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.report.samples import RECORDS, printed, profile_record
+
+from capra.cli.app import app
+from capra.errors import InputError
+from capra.report.figures import FIGURES
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> list[str]:
+    """A file of every kind of record."""
+    paths = [tmp_path / f"{kind}.json" for kind in RECORDS]
+    for path in paths:
+        path.write_text(json.dumps(RECORDS[path.stem]()))
+    return list(map(str, paths))
+
+
+def report(*arguments: str) -> None:
+    app(["report", *arguments], standalone_mode=False)
+
+
+def test_a_report_is_the_same_file_for_the_same_records(records: list[str], tmp_path: Path) -> None:
+    for name in ("once.html", "again.html"):
+        report(*records[3:], "-o", str(tmp_path / name))
+    once, again = (tmp_path / name for name in ("once.html", "again.html"))
+    assert once.read_bytes() == again.read_bytes()
+    assert once.read_text().startswith("<!doctype html>")
+
+
+def test_figures_and_traces_go_to_folders(records: list[str], tmp_path: Path) -> None:
+    figures, traces = tmp_path / "figures", tmp_path / "traces"
+    chosen = [path for path in records if Path(path).stem in ("plan", "profile", "decode")]
+    report(*chosen, "--figures", str(figures), "--traces", str(traces))
+    names = {f"{kind}-{name}" for kind in ("plan", "decode") for name, _, _ in FIGURES[kind]}
+    found = {path.name for path in figures.iterdir()}
+    assert found == {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
+    assert {path.name for path in traces.iterdir()} == {
+        "decode.trace.json", "profile.trace.json",
+    }  # fmt: skip
+    for path in traces.iterdir():
+        assert json.loads(path.read_text())["traceEvents"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "nothing to write, expected --output, --figures or --traces"),
+        (["-o", "{}/no/report.html"], r"cannot write .*no/report\.html, expected a file name in a"),
+        (["--figures", "{}/plan.json"], r"cannot make the folder .*plan\.json: File exists"),
+        (["--traces", "{}/no/traces"], r"cannot make the folder .*traces: No such file"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    arguments: list[str], sentence: str, records: list[str], tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError, match=sentence):
+        report(records[3], *(argument.format(tmp_path) for argument in arguments))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_bad_record_among_good_ones_leaves_nothing_behind(
+    records: list[str], tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"kind": "plan", "cells": []}')
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError, match=r"bad\.json lacks cost_curve, expected it among"):
+        report(records[3], str(bad), "-o", str(tmp_path / "r.html"), "--figures",
+               str(tmp_path / "f"), "--traces", str(tmp_path / "t"))  # fmt: skip
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_profile_prints_a_table_or_a_record(tmp_path: Path) -> None:
+    file = str(tmp_path / "step.ga2")
+    app(["compile", "--model", "random", "-o", file], standalone_mode=False)
+    record = json.loads(printed("profile", file, "--json"))
+    assert record["kind"] == "profile" and record["program"] == "step_c0"
+    text = printed("profile", file)
+    assert f"{record['cycles']:,}" in text.splitlines()[-1]
+    assert set(record) == set(profile_record())
