@@ -95,7 +95,10 @@ def test_an_interrupted_sweep_goes_on(
 ) -> None:
     spec = write_spec(tmp_path, SPEC)
     process = start_and_wait(spec, CELLS // 2)
-    os.kill(process.pid, how)
+    if how == signal.SIGINT:
+        os.killpg(process.pid, how)  # as Ctrl-C does, workers included
+    else:
+        process.send_signal(how)
     _, err = process.communicate(timeout=SECONDS)
     before = stored(spec.with_suffix(".sqlite"))
     assert CELLS // 2 <= len(before) < CELLS
