@@ -11,6 +11,9 @@ _MULTIPLES: Final = (
     "where more is left they do not, and both are cut to a tile"
 )
 
+_ONE_PLACE: Final = "one place goes in, so one comes out, which is the last as well as the first"
+_EQUAL_PLACES: Final = "the places of an operation are all of the same shape"
+_VECTOR: Final = "of a vector only its offset and its columns become fields of an instruction"
 _EQUAL_LENGTHS: Final = "they are of one length, which `strict` states"
 _MARKER: Final = "callers that pass an argument in another way are an error for mypy"
 
@@ -136,6 +139,62 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "words, first, _ = ranges.get(place.buffer, (0, index, index))",
             "words, first, _ = ranges.get(place.buffer, ( -1, index, index))",
         ): "the place that comes has a word at least",
+    },
+    "src/capra/compiler/passes/emit.py": {
+        (
+            "if node.kind in SLICES | CONCATS and all(part in homes for part in node.inputs):",
+            "if node.kind in SLICES ^ CONCATS and all(part in homes for part in node.inputs):",
+        ): _DISJOINT,
+        (
+            "for op, end in zip(ops, last_instruction, strict=True):",
+            "for op, end in zip(ops, last_instruction, strict=False):",
+        ): _EQUAL_LENGTHS,
+        (
+            'yield instruction("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)',
+            'yield instruction("LD", d=at(chunk[ -1]), s=address, n=chunk[0].cols)',
+        ): _ONE_PLACE,
+        (
+            'yield instruction("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)',
+            'yield instruction("LD", d=at(chunk[0]), s=address, n=chunk[ -1].cols)',
+        ): _ONE_PLACE,
+        (
+            'yield instruction("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)',
+            'yield instruction("ST", d=address, s=at(chunk[ -1]), n=chunk[0].cols)',
+        ): _ONE_PLACE,
+        (
+            'yield instruction("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)',
+            'yield instruction("ST", d=address, s=at(chunk[0]), n=chunk[ -1].cols)',
+        ): _ONE_PLACE,
+        (
+            "rows, cols = places[0].rows, places[0].cols",
+            "rows, cols = places[ -1].rows, places[0].cols",
+        ): _EQUAL_PLACES,
+        (
+            "rows, cols = places[0].rows, places[0].cols",
+            "rows, cols = places[0].rows, places[ -1].cols",
+        ): _EQUAL_PLACES,
+        (
+            "yield 0, tuple(Place(p.buffer, p.offset, 1, words, words) for p in places)",
+            "yield 0, tuple(Place(p.buffer, p.offset, 2, words, words) for p in places)",
+        ): _VECTOR,
+        (
+            "yield 0, tuple(Place(p.buffer, p.offset, 1, words, words) for p in places)",
+            "yield 0, tuple(Place(p.buffer, p.offset, 0, words, words) for p in places)",
+        ): _VECTOR,
+    },
+    "src/capra/compiler/overlap.py": {
+        (
+            "assert region.of(last_write).min() > _NEVER, (",
+            "assert region.of(last_write).min() != _NEVER, (",
+        ): "no number is below `_NEVER`",
+        (
+            "_NEVER = -1",
+            "_NEVER = ~1",
+        ): "any number below 0 will do: buffers and instructions are counted from there",
+        (
+            "_NEVER = -1",
+            "_NEVER = - 2",
+        ): "any number below 0 will do: buffers and instructions are counted from there",
     },
 }  # fmt: skip
 """By file, then by the changed line before and after."""

@@ -24,7 +24,8 @@ TIMEOUT_SECONDS: Final = 300
 """No check takes as long. A mutant that does is no evidence: a busy machine is slow, too."""
 
 _NOT_COPIED: Final = (".git", ".venv", "build", "__pycache__", ".*_cache")
-_FAILED: Final = re.compile(r"^FAILED (.+?)(?: - .*)?$", re.MULTILINE)
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", re.MULTILINE)
+"""A test that failed, or could not even begin; a file that cannot be imported has no test's name."""
 _BROKEN: Final = re.compile(r"(?:iverilog|verilator|yosys) ended with")
 
 OnResult = Callable[[Result], None]
@@ -98,7 +99,7 @@ class Copy:
         begin = time.perf_counter()
         keywords = ["-k", keyword] if keyword else []
         done = self.pytest(
-            ["-x", "-rf", *keywords, *checks], healthy=healthy, processor_seconds=processor_seconds
+            ["-x", "-rfE", *keywords, *checks], healthy=healthy, processor_seconds=processor_seconds
         )
         seconds = time.perf_counter() - begin
         if done.code == 0:

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from capra.compiler.ops import Load, Store
 from capra.compiler.overlap import check_buffers, check_program
-from capra.compiler.passes.buffers import allocate_buffers
+from capra.compiler.passes.buffers import Buffer, allocate_buffers
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
-from capra.compiler.passes.views import place_tensors
+from capra.compiler.passes.views import Place, place_tensors
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
@@ -150,3 +151,19 @@ def test_a_live_range_that_is_too_short_is_found() -> None:
     buffers["p"] = replace(buffers["p"], base=buffers["x"].base)
     with pytest.raises(AssertionError, match="reads words of x that another buffer took"):
         check_buffers(ops, buffers, 8192)
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_words_taken_by_any_other_buffer_are_found(order: str) -> None:
+    """Whether the one that took them comes before or behind the one that is read."""
+    place = Place("a", 0, 1, 4, 4)
+    ops = (Load("a", place), Load("b", replace(place, buffer="b")), Store("a", place))
+    buffers = {name: Buffer(name, 0, 4, 0, 2) for name in order}
+    with pytest.raises(AssertionError, match=r"operation 2 .* reads words of a that another"):
+        check_buffers(ops, buffers, 16)
+
+
+def test_words_that_no_buffer_took_are_found() -> None:
+    buffers = {"a": Buffer("a", 0, 4, 0, 0)}
+    with pytest.raises(AssertionError, match=r"operation 0 .* reads words of a"):
+        check_buffers((Store("a", Place("a", 0, 1, 4, 4)),), buffers, 16)

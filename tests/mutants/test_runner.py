@@ -131,3 +131,12 @@ def test_without_an_end_is_caught_where_processor_time_is_limited(checkout: Path
     group = Group("group", (endless,), FULL, processor_seconds=2)
     ((_, (result,), _),) = run_groups([group], checkout)
     assert (result.outcome, result.caught_by) == ("caught", "no end in 2 s of processor time")
+
+
+def test_a_fixture_that_fails_fails_its_test(checkout: Path) -> None:
+    (checkout / "tests/test_thing.py").write_text(
+        "import pytest\nfrom thing import double\n\n\n@pytest.fixture\ndef six():\n"
+        "    assert double(3) == 6\n\n\ndef test_double(six):\n    pass\n"
+    )
+    (result,) = run(checkout, mutant("x + x", "x * x"))
+    assert (result.outcome, result.caught_by) == ("caught", QUICK[0])

@@ -124,8 +124,8 @@ def _chunks(*places: Place) -> Iterator[tuple[int, tuple[Place, ...]]]:
     """Equal places as vectors: (offset in words, one-row places); one vector if none has gaps."""
     rows, cols = places[0].rows, places[0].cols
     if all(place.is_contiguous for place in places):
-        flat = (Place(p.buffer, p.offset, 1, rows * cols, rows * cols) for p in places)
-        yield 0, tuple(flat)
+        words = rows * cols
+        yield 0, tuple(Place(p.buffer, p.offset, 1, words, words) for p in places)
         return
     for row in range(rows):
         yield row * cols, tuple(place.row(row) for place in places)
