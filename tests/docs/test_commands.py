@@ -51,6 +51,9 @@ def test_commands_run(page: Path, tmp_path: Path) -> None:
 def test_pages_name_only_commands_that_exist() -> None:
     lines = [line for page in PAGES for line in console_lines(page)]
     assert any(line.startswith("capra decode") for line in lines)
-    known = {"decode", "certify", "table", "grid", "compile", "dis", "eval", "replay", "train"}
+    known = {
+        "decode", "certify", "table", "grid", "trace", "anatomy", "causality", "serving", "plan",
+        "compile", "dis", "eval", "replay", "train",
+    }  # fmt: skip
     used = {line.split()[1] for line in lines if line.startswith("capra ")}
     assert used <= known
