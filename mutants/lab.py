@@ -77,6 +77,13 @@ GROUP: Final = Group(
             _TEST_PREDICT,
         ),
         Mutant(
+            "drafts guess all that they may", _PREDICT,
+            "return min(limit, self.proposed[position])",
+            "return limit",
+            "a block has the rows that the draft filled",
+            _TEST_PREDICT,
+        ),
+        Mutant(
             "a pass of k rows", _PREDICT,
             "pass_cycles = k * extent.draft_cycles + cycles(k + 1, cache)",
             "pass_cycles = k * extent.draft_cycles + cycles(k, cache)",
