@@ -83,7 +83,8 @@ def test_the_last_rate_goes_on() -> None:
 
 
 def test_a_profile_is_certain() -> None:
-    profile = Profile((0, 3, 1))
+    profile = Profile((0, 3, 1), (4, 4, 1))
+    assert [profile.guesses(position, 2) for position in range(3)] == [2, 2, 1]
     assert profile.accepted(0, 2) == [1.0]
     assert profile.accepted(1, 2) == [0.0, 0.0, 1.0]
     assert profile.accepted(1, 4) == [0.0, 0.0, 0.0, 1.0]
@@ -115,6 +116,30 @@ def test_a_profile_counts_right_guesses_at_every_position() -> None:
     assert behind.right == (1, 0), "guesses behind the end of the text count as wrong"
     assert guess_cycles(_Follower(), [4]) == 6.0
     assert guess_cycles(RandomProposer(10, 1), [4]) == 0.0
+
+
+class _Lookup:
+    """Guesses what followed the last token when it came up before: fewer than asked, or nothing."""
+
+    vocab_size = None
+
+    def propose(self, text: Sequence[int], count: int) -> Proposal:
+        before = list(text[:-1])
+        start = len(before) - before[::-1].index(text[-1]) if text[-1] in before else len(text)
+        return Proposal(tuple(text[start : start + count]))
+
+
+def test_a_draft_may_guess_less_than_it_is_asked_for() -> None:
+    target = chip_target("structured")
+    text = decode(target, [0], 40)
+    profile, guess = profile_of(_Lookup(), text.prompt + text.tokens, 1, 30, 3)
+    assert guess == 0 and {0, 3} <= set(profile.proposed)
+    costs, extent = ProgramCosts(target), Extent(0, 30, target.max_context, 0.0)
+    for k in (1, 3):
+        run = decode(target, [0], 30, proposer=_Lookup(), num_speculative_tokens=k)
+        found = expected_run(k, profile, extent, costs.cycles)
+        assert found.cycles == total_counters(run.runs).total
+        assert found.proposed == acceptance(run)["proposed"] < k * found.blocks
 
 
 def test_profiles_predict_runs_to_the_cycle(seed: int) -> None:

@@ -104,10 +104,10 @@ SERVING: dict[str, Any] = {
 
 def test_serving_tells_assumed_from_executed() -> None:
     formula = printed_rows(serving_formula_table(SERVING))
-    assert formula["acceptance / k"] == ["c = 0.05 (assumed)"]
+    assert formula["a / k"] == ["c = 0.05 (assumed)"]
     assert formula["0.6 / 2"] == ["1.78"]
     chip = printed_rows(serving_chip_table(SERVING))
-    assert chip["acceptance / k"] == ["pass", "c = 0.05 (assumed)", "c = 0.0966 (executed)"]
+    assert chip["a / k"] == ["pass", "c = 0.05 (assumed)", "c = 0.0966 (executed)"]
     assert chip["0.6 / 2"] == ["1.54 steps", "1.16 +54%", "1.10 +50%"]
     (line,) = serving_lines(SERVING)
     assert "structured, 8 runs of 32 tokens" in line and "a step 8,386 cycles, a guess 810" in line

@@ -1,5 +1,7 @@
 """Each proposer does what its name says."""
 
+from itertools import pairwise
+
 import pytest
 
 from capra.errors import InputError
@@ -14,6 +16,7 @@ from capra.spec_decode.proposers import (
     ScriptedProposer,
     always_right,
     always_wrong,
+    right_at_rates,
 )
 
 TEXT = [3, 1, 4, 1, 5, 0, 2]
@@ -67,6 +70,31 @@ def test_a_wrong_guess_stays_in_the_vocabulary() -> None:
 def test_always_right_and_always_wrong() -> None:
     assert always_right(TEXT, 6).propose(TEXT[:2], 3).tokens == (4, 1, 5)
     assert always_wrong(TEXT, 6).propose(TEXT[:2], 3).tokens == (5, 1, 5)
+
+
+def test_a_draft_at_rates_is_right_as_often_as_they_say(seed: int) -> None:
+    text, blocks = [0] * 4000, 2000
+    proposer = right_at_rates(text, 7, (0.9, 0.5), seed)
+    accepted = []
+    for _ in range(blocks):
+        guesses = proposer.propose(text[:1], 6).tokens
+        accepted.append(next((place for place, guess in enumerate(guesses) if guess), 6))
+    reached = [sum(count >= right for count in accepted) for right in range(5)]
+    for rate, (before, after) in zip((0.9, 0.5, 0.5, 0.5), pairwise(reached), strict=True):
+        assert after / before == pytest.approx(rate, abs=0.08)
+
+
+def test_rates_of_0_and_1_are_certain_and_seeds_decide_the_rest() -> None:
+    assert right_at_rates(TEXT, 6, (1.0,), 3).propose(TEXT[:1], 4).tokens == tuple(TEXT[1:5])
+    assert right_at_rates(TEXT, 6, (1.0, 0.0), 3).propose(TEXT[:1], 2).tokens == (TEXT[1], 5)
+
+    def draws(seed: int) -> list[tuple[int, ...]]:
+        proposer = right_at_rates([0] * 99, 6, (0.5,), seed)
+        return [proposer.propose([0], 4).tokens for _ in range(50)]
+
+    assert draws(1) == draws(1) != draws(2)
+    with pytest.raises(InputError, match="rates are empty, expected at least one"):
+        right_at_rates(TEXT, 6, (), 1)
 
 
 def test_a_script_needs_a_count() -> None:

@@ -32,7 +32,11 @@ Cycles = Callable[[int, int], int]
 
 
 class Acceptance(Protocol):
-    """How many guesses of a block are right."""
+    """How many guesses a block has, and how many of them are right."""
+
+    def guesses(self, position: int, limit: int) -> int:
+        """Guesses that a draft makes for new token `position` on, at most `limit`."""
+        ...
 
     def accepted(self, position: int, guesses: int) -> Sequence[float]:
         """Chances that 0, 1, ... all of the guesses for new token `position` on are accepted."""
@@ -52,6 +56,10 @@ class Rates:
             if not 0 <= rate <= 1:
                 raise InputError(f"the acceptance is {rate}, expected numbers of 0 .. 1")
 
+    def guesses(self, position: int, limit: int) -> int:
+        """As many as it is asked for."""
+        return limit
+
     def accepted(self, position: int, guesses: int) -> Sequence[float]:
         """The same at every position of the text."""
         chances, reached = list[float](), 1.0
@@ -64,9 +72,14 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """right[p] guesses for new token p and those behind it are right, before the first wrong."""
+    """Of proposed[p] guesses for new token p on, right[p] are right before the first wrong one."""
 
     right: tuple[int, ...]
+    proposed: tuple[int, ...]
+
+    def guesses(self, position: int, limit: int) -> int:
+        """As many as the draft made there."""
+        return min(limit, self.proposed[position])
 
     def accepted(self, position: int, guesses: int) -> Sequence[float]:
         """Certainty."""
@@ -83,14 +96,15 @@ def profile_of(
     `max_guesses` longer than the run that is to be predicted; guesses behind its end count as
     wrong.
     """
-    right, guesses, cycles = list[int](), 0, 0
+    right, proposed, cycles = list[int](), list[int](), 0
     for start in range(prompt, prompt + new_tokens):
         proposal = proposer.propose(text[:start], max_guesses)
         expected = text[start : start + len(proposal.tokens)]
         right.append(count_accepted(proposal.tokens[: len(expected)], expected))
-        guesses += len(proposal.tokens)
+        proposed.append(len(proposal.tokens))
         cycles += sum_counters(run.counters for run in proposal.runs).total
-    return Profile(tuple(right)), cycles / guesses if guesses else 0.0
+    profile = Profile(tuple(right), tuple(proposed))
+    return profile, cycles / sum(proposed) if any(proposed) else 0.0
 
 
 def guess_cycles(proposer: Proposer, prompt: Sequence[int]) -> float:
@@ -149,7 +163,7 @@ def expected_run(k: int, acceptance: Acceptance, extent: Extent, cycles: Cycles)
         chance = starts[position]
         if chance == 0:
             continue
-        guesses = extent.guesses(position, k)
+        guesses = acceptance.guesses(position, extent.guesses(position, k))
         proposed += chance * guesses
         cost += chance * guesses * extent.draft_cycles
         cost += chance * cycles(guesses + 1, extent.first_cache + position)

@@ -91,7 +91,7 @@ def serving_formula_table(record: Record) -> RenderableType:
     """E / (1 + k c) for the assumed costs."""
     assumed = [place for place, cost in enumerate(record["costs"]) if cost["assumed"]]
     table = plain_table(
-        "acceptance / k", *(f"c = {record['costs'][place]['c']} (assumed)" for place in assumed)
+        "a / k", *(f"c = {record['costs'][place]['c']} (assumed)" for place in assumed)
     )
     for row in record["rows"]:
         cells = [f"{row['cells'][place]['formula']:.2f}" for place in assumed]
@@ -118,7 +118,7 @@ def serving_chip_table(record: Record) -> RenderableType:
         f"c = {cost['c']:.3g} ({'assumed' if cost['assumed'] else 'executed'})"
         for cost in record["costs"]
     ]
-    table = plain_table("acceptance / k", "pass", *heads)
+    table = plain_table("a / k", "pass", *heads)
     for row in record["rows"]:
         cells = [f"{cell['measured']:.2f} {cell['error']:+.0%}" for cell in row["cells"]]
         name = f"{row['acceptance']} / {row['k']}"
