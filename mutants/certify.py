@@ -25,7 +25,7 @@ GROUP: Final = Group(
         ),
         Mutant(
             "softmax remembered without its index", _DATAFLOW,
-            '("softmax", row, index, out)', '("softmax", row, out)',
+            '("softmax", row, seen, index, out)', '("softmax", row, seen, out)',
             "a wrong index scale gives the row that was made with the right one",
             _test("certificate", "one_wrong_softmax_index_is_named"),
         ),

@@ -142,6 +142,7 @@ class Copy:
         ours.pop("PYTHONDONTWRITEBYTECODE", None)
         return ours | {
             "CI": "1",
+            "CAPRA_ENGINE": "readable",  # numba would translate anew for every copy
             "COLUMNS": "500",
             "OPENBLAS_NUM_THREADS": "1",  # threads of a library do not survive a fork
             "PYTHONPATH": str(self._root / "src"),

@@ -19,6 +19,7 @@ from capra.errors import RangeError
 
 IntArray = npt.NDArray[np.integer]
 Int64Array = npt.NDArray[np.int64]
+UInt64Array = npt.NDArray[np.uint64]
 FloatArray = npt.NDArray[np.float64]
 
 INT8_MAX: Final = 127

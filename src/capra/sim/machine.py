@@ -1,16 +1,21 @@
 """The GA2 simulator: executes a program on its memories, exact to the bit and to the cycle."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.util import find_spec
+from typing import Final, Literal, cast, get_args
 
 import numpy as np
 
-from capra.errors import PoisonError, ProgramError
+from capra.errors import InputError, PoisonError, ProgramError
 from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, Region
 from capra.isa.program import Program
 from capra.isa.spec import CONTROL_CYCLES, Memory, Unit
 from capra.isa.timing import Counters
+from capra.numerics import UInt64Array
 from capra.sim.execute import Action, Words, allocate, bind
 
 POISON = 0x5A5A5A5A
@@ -42,14 +47,36 @@ Trace = Callable[[TraceLine], None]
 Step = tuple[Action, Unit, int]
 """What an instruction does, and the cycles that it adds to its unit's counter."""
 
+Engine = Literal["auto", "readable", "compiled"]
+ENGINES: Final = get_args(Engine)
+"""What executes instructions: numpy calls, or one loop in machine code, which needs numba.
+
+auto compiles what is long enough, where numba is installed.
+"""
+
+COMPILED_CYCLES: Final = 100_000
+"""The shortest program that auto compiles: loading numba takes about a second."""
+
 
 class BoundProgram:
     """A program tied to the memories of one machine, ready to run many times."""
 
-    def __init__(self, machine: "Machine", program: Program, steps: list[Step]) -> None:
+    def __init__(self, machine: "Machine", program: Program) -> None:
         self.machine = machine
         self.program = program
-        self.steps = steps
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """For the readable engine: what to call, one after the other."""
+        memories = self.machine.memories
+        return [(bind(i, memories), i.unit, i.cycles) for i in self.program.instructions]
+
+    @cached_property
+    def code(self) -> UInt64Array:
+        """For the compiled engine: one row of numbers an instruction."""
+        from capra.sim import compiled
+
+        return compiled.encode(self.program.instructions)
 
 
 class Machine:
@@ -58,11 +85,16 @@ class Machine:
     With `poison`, every word starts as never written, and reading one raises PoisonError. The host
     writes external memory through `write_external`, which marks its words as written; those stay
     so, while every run starts with a scratchpad that nobody wrote.
+
+    `engine` is the environment's CAPRA_ENGINE unless given. A machine with poison and a run that is
+    observed use the readable engine whatever it says. Raises InputError for an unknown engine, or
+    for the compiled one without numba.
     """
 
-    def __init__(self, chip: Chip, *, poison: bool = False) -> None:
+    def __init__(self, chip: Chip, *, poison: bool = False, engine: Engine | None = None) -> None:
         self.chip = chip
-        self._memories = allocate(chip.external_words, chip.scratchpad_words)
+        self.memories = allocate(chip.external_words, chip.scratchpad_words)
+        self._engine = _checked_engine(engine or os.environ.get("CAPRA_ENGINE", "auto"))
         self._written: dict[Memory, np.ndarray] | None = None
         if poison:
             self.external.fill(POISON)
@@ -75,12 +107,12 @@ class Machine:
     @property
     def external(self) -> Words:
         """External memory, a live array."""
-        return self._memories.external
+        return self.memories.external
 
     @property
     def scratchpad(self) -> Words:
         """The scratchpad, a live array."""
-        return self._memories.scratchpad
+        return self.memories.scratchpad
 
     def write_external(self, address: int, words: np.ndarray) -> None:
         """The host writes words, flattened row by row, from an address on."""
@@ -101,8 +133,7 @@ class Machine:
             raise ProgramError(
                 f"program {program.name} is for {program.chip}, expected one for {self.chip}"
             )
-        steps = [(bind(i, self._memories), i.unit, i.cycles) for i in program.instructions]
-        return BoundProgram(self, program, steps)
+        return BoundProgram(self, program)
 
     def run(
         self,
@@ -122,6 +153,8 @@ class Machine:
                 f"program {bound.program.name} is bound to another machine, expected this one"
             )
         if trace is None and after is None and self._written is None:
+            if self._is_compiled(bound.program):
+                return self._run_compiled(bound)
             spent = dict.fromkeys(Unit, 0)
             for action, unit, cycles in bound.steps:
                 action()
@@ -129,6 +162,17 @@ class Machine:
                 spent[unit] += cycles
             return Counters(**spent)
         return self._run_observed(bound, trace, after)
+
+    def _is_compiled(self, program: Program) -> bool:
+        if self._engine == "auto":
+            return program.cycles >= COMPILED_CYCLES and has_numba()
+        return self._engine == "compiled"
+
+    def _run_compiled(self, bound: BoundProgram) -> Counters:
+        from capra.sim import compiled
+
+        spent = compiled.run(bound.code, self.external, self.scratchpad)
+        return Counters(**dict(zip(compiled.UNITS, spent.tolist(), strict=True)))
 
     def _run_observed(
         self, bound: BoundProgram, trace: Trace | None, after: Callable[[int], None] | None
@@ -167,3 +211,17 @@ class Machine:
         if not written.all():
             word = region.addresses()[~written.ravel()][0]
             raise PoisonError(f"{reader} reads {region.memory} word {word}, which nobody wrote")
+
+
+@cache
+def has_numba() -> bool:
+    """Whether the compiled engine can run here."""
+    return find_spec("numba") is not None
+
+
+def _checked_engine(name: str) -> Engine:
+    if name not in ENGINES:
+        raise InputError(f"the engine is {name!r}, expected one of {', '.join(ENGINES)}")
+    if name == "compiled" and not has_numba():
+        raise InputError("the engine is 'compiled', expected numba (the extra capra[fast])")
+    return cast(Engine, name)
