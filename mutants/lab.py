@@ -71,9 +71,15 @@ GROUP: Final = Group(
         ),
         Mutant(
             "blocks reach past the context", _PREDICT,
-            "return min(k, self.context - self.first_cache - position - 1)",
-            "return k",
+            "room = self.context - self.first_cache - position - 1",
+            "room = k",
             "a block is shortened where the context ends",
+            _TEST_PREDICT,
+        ),
+        Mutant(
+            "a last block of one guess too many", _PREDICT,
+            "self.new_tokens - position - 1", "self.new_tokens - position",
+            "a shortened block has no guess behind the last token",
             _TEST_PREDICT,
         ),
         Mutant(

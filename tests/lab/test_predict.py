@@ -1,6 +1,7 @@
 """The models of a run against enumeration by hand, and against runs."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import pytest
 from tests.lm.samples import chip_target, random_tokens, text_model
@@ -41,7 +42,8 @@ def runs(extent: Extent, k: int, rates: tuple[float, ...], emitted: int = 0) -> 
         yield 1.0, 0, 0, []
         return
     cache = extent.first_cache + emitted
-    guesses = min(k, extent.context - 1 - cache)
+    left = extent.new_tokens - emitted - 1
+    guesses = min(k, extent.context - 1 - cache, left if extent.shortens_last_block else k)
     own = cycles(guesses + 1, cache) + guesses * int(extent.draft_cycles)
     for accepted in range(guesses + 1):
         chance = 1.0
@@ -55,8 +57,9 @@ def runs(extent: Extent, k: int, rates: tuple[float, ...], emitted: int = 0) -> 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("context", [9, 40])
-def test_the_expectation_is_that_of_all_runs(k: int, context: int) -> None:
-    extent, rates = Extent(2, 7, context, 5.0), (0.8, 0.3, 0.6)
+@pytest.mark.parametrize("shortens", [False, True])
+def test_the_expectation_is_that_of_all_runs(k: int, context: int, shortens: bool) -> None:
+    extent, rates = Extent(2, 7, context, 5.0, shortens), (0.8, 0.3, 0.6)
     every = list(runs(extent, k, rates))
     assert sum(chance for chance, *_ in every) == pytest.approx(1)
     found = expected_run(k, Rates(rates), extent, cycles)
@@ -155,9 +158,12 @@ def test_profiles_predict_runs_to_the_cycle(seed: int) -> None:
         for new_tokens in (9, target.max_context - len(prompt) + 1):
             whole = text.prompt + text.tokens
             profile, guess = profile_of(draft, whole, len(prompt), new_tokens, 5)
-            extent = Extent(len(prompt) - 1, new_tokens, target.max_context, guess)
-            for k in (1, 2, 5):
-                run = decode(target, prompt, new_tokens, proposer=draft, num_speculative_tokens=k)
+            for k, shorten in product((1, 2, 5), (False, True)):
+                extent = Extent(len(prompt) - 1, new_tokens, target.max_context, guess, shorten)
+                run = decode(
+                    target, prompt, new_tokens, proposer=draft, num_speculative_tokens=k,
+                    shorten_last_block=shorten,
+                )  # fmt: skip
                 counts, found = acceptance(run), expected_run(k, profile, extent, costs.cycles)
                 executed = total_counters([r for block in run.blocks for r in block.runs])
                 assert found.cycles == executed.total, (noise, new_tokens, k)

@@ -64,7 +64,7 @@ def decode(
     as_json: JsonOption = False,
 ) -> None:
     """Continue a prompt plainly and speculatively on the simulated chip, and compare the two."""
-    from capra.compiler.optimization import names_of, parse_optimization
+    from capra.compiler.optimization import SHORT_LAST_BLOCK, names_of, parse_optimization
     from capra.lm.prompts import detokenizer, prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.spec_decode.certificate import CertifyingTarget, certificate_record
@@ -100,7 +100,7 @@ def decode(
             stop_token=stop_token, on_tokens=on_tokens("speculative"),
             proposer=make_proposer(plain.prompt + plain.tokens) if num_speculative_tokens else None,
             num_speculative_tokens=num_speculative_tokens,
-            shorten_last_block="short-last-block" in passes,
+            shorten_last_block=SHORT_LAST_BLOCK in passes,
         )  # fmt: skip
     record = {
         "kind": "decode",

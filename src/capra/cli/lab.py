@@ -15,6 +15,7 @@ from capra.cli.options import (
     ModelOption,
     ModelSeedOption,
     NewTokensOption,
+    OptimizeOption,
     PromptOption,
     StartTokenOption,
     count,
@@ -35,9 +36,11 @@ def trace(
     max_new_tokens: NewTokensOption = 9,
     prompt: PromptOption = None,
     start_token: StartTokenOption = None,
+    optimize: OptimizeOption = "0",
     as_json: JsonOption = False,
 ) -> None:
     """Show a speculative run block by block: guesses, choices, what was accepted, cycles."""
+    from capra.compiler.optimization import SHORT_LAST_BLOCK, names_of, parse_optimization
     from capra.lm.prompts import detokenizer, prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.report.experiments import trace_table
@@ -46,10 +49,11 @@ def trace(
     from capra.spec_decode.drafts import draft_maker
     from capra.spec_decode.metrics import comparison_record
 
+    passes = parse_optimization(optimize)
     language_model = chosen_model(model, model_seed)
     tokens = prompt_tokens(language_model, prompt, start_token)
-    make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, None)
-    target = ChipTarget(language_model)
+    make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, optimize=passes)
+    target = ChipTarget(language_model, optimize=passes)
     target.check_fit(len(tokens), max_new_tokens, num_speculative_tokens)
     with progress_bar("tokens", 2 * max_new_tokens) as advance:
         plain = decode(
@@ -59,6 +63,7 @@ def trace(
             target, tokens, max_new_tokens, on_tokens=lambda fresh: advance(count=len(fresh)),
             proposer=make_proposer(plain.prompt + plain.tokens),
             num_speculative_tokens=num_speculative_tokens,
+            shorten_last_block=SHORT_LAST_BLOCK in passes,
         )  # fmt: skip
     settings = settings_record(
         language_model, tokens, model_seed=model_seed, draft=draft, draft_noise=draft_noise,
@@ -66,7 +71,9 @@ def trace(
         max_new_tokens=max_new_tokens,
     )  # fmt: skip
     record = {
+        "kind": "decode",
         "settings": settings,
+        "optimize": names_of(passes),
         **comparison_record(plain, speculative, detokenizer(language_model)),
     }
     if as_json:
@@ -91,12 +98,14 @@ def anatomy(
     cache: Annotated[
         int, typer.Option("--cache", "-c", parser=count, help="Tokens in the cache before it.")
     ] = 4,
+    optimize: OptimizeOption = "0",
     as_json: JsonOption = False,
 ) -> None:
     """Take programs apart, side by side: instructions, words, cycles by unit, ratio.
 
     Without files: a verifier, the plain steps that write the same rows, and the bigram draft.
     """
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.isa.program import load_program
     from capra.lab.anatomy import compare_programs, verifier_anatomy
     from capra.lm.bigram import compile_bigram
@@ -104,16 +113,18 @@ def anatomy(
     from capra.lm.target import ChipTarget
     from capra.report.experiments import anatomy_table, programs_table
 
+    passes = parse_optimization(optimize)
     if files:
         record = compare_programs([load_program(file) for file in files])
     else:
         language_model = chosen_model(model, model_seed)
-        draft = compile_bigram(load_bigram(language_model), language_model.config.chip)
-        target = ChipTarget(language_model)
+        draft = compile_bigram(load_bigram(language_model), language_model.config.chip, passes)
+        target = ChipTarget(language_model, optimize=passes)
         record = {
             "model": language_model.config.name,
             **verifier_anatomy(target, rows, cache, draft),
         }
+    record = {"kind": "anatomy", "optimize": names_of(passes), **record}
     if as_json:
         print_json(record)
     else:
@@ -126,7 +137,7 @@ def causality(as_json: JsonOption = False) -> None:
     from capra.lab.causality import causality as run_causality
     from capra.report.experiments import causality_table
 
-    record = run_causality()
+    record = {"kind": "causality", **run_causality()}
     if as_json:
         print_json(record)
     else:
@@ -150,9 +161,11 @@ def serving(
     max_new_tokens: NewTokensOption = 32,
     prompt: PromptOption = None,
     start_token: StartTokenOption = None,
+    optimize: OptimizeOption = "0",
     as_json: JsonOption = False,
 ) -> None:
     """The serving formula E / (1 + k c), beside runs on the chip at the same acceptance."""
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.lab.planner import Workload
     from capra.lab.predict import guess_cycles
     from capra.lab.serving import GUESSES
@@ -162,15 +175,23 @@ def serving(
     from capra.report.plan import serving_chip_table, serving_formula_table, serving_lines
     from capra.spec_decode.drafts import draft_maker
 
+    passes = parse_optimization(optimize)
     language_model = chosen_model(model, model_seed)
     tokens = prompt_tokens(language_model, prompt, start_token)
-    draft_cycles = guess_cycles(draft_maker(draft, language_model, 0.0, 1, None)(()), tokens)
+    make_proposer = draft_maker(draft, language_model, 0.0, 1, optimize=passes)
+    draft_cycles = guess_cycles(make_proposer(()), tokens)
     with progress_bar("serving", None) as advance:
         work = Workload(
-            ChipTarget(language_model), tuple(tokens), max_new_tokens, max(GUESSES), advance
+            ChipTarget(language_model, optimize=passes),
+            tuple(tokens),
+            max_new_tokens,
+            max(GUESSES),
+            advance,
         )
         record = {
+            "kind": "serving",
             "model": language_model.config.name,
+            "optimize": names_of(passes),
             **run_serving(work, draft_cycles, seed, runs),
         }
     if as_json:

@@ -14,6 +14,7 @@ from capra.cli.options import (
     ModelOption,
     ModelSeedOption,
     NewTokensOption,
+    OptimizeOption,
     PromptOption,
     ScratchpadOption,
     StartTokenOption,
@@ -84,9 +85,11 @@ def plan(
     ] = None,
     external_words: ExternalOption = None,
     scratchpad_words: ScratchpadOption = None,
+    optimize: OptimizeOption = "1",
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Say whether speculation pays for a model and a draft, and with how many guesses a block."""
+    from capra.compiler.optimization import names_of, parse_optimization
     from capra.lab import planner
     from capra.lab.predict import Rates, guess_cycles
     from capra.lm.models import TINY_MODELS
@@ -97,6 +100,7 @@ def plan(
 
     if acceptance is not None and synthetic_acceptance is not None:
         raise InputError("--acceptance and --synthetic-acceptance are given, expected one of them")
+    passes = parse_optimization(optimize)
     given = synthetic_acceptance if acceptance is None else acceptance
     if given is None and draft_cycles is not None:
         raise InputError(
@@ -117,14 +121,18 @@ def plan(
     measured = _measured(measure, max_guesses)
     with progress_bar("planning", None) as advance:
         work = planner.Workload(
-            ChipTarget(language_model), tuple(tokens), max_new_tokens, max_guesses, advance
+            ChipTarget(language_model, optimize=passes),
+            tuple(tokens),
+            max_new_tokens,
+            max_guesses,
+            advance,
         )
         if given_rates is not None and synthetic_acceptance is not None:
             source = planner.synthetic_source(
                 work, given_rates, draft_cycles or 0.0, draft_seed, synthetic_runs
             )
         else:
-            make = draft_maker(draft, language_model, draft_noise, draft_seed, None)
+            make = draft_maker(draft, language_model, draft_noise, draft_seed, optimize=passes)
             if given_rates is None:
                 source = planner.measured_source(work, make)
             else:
@@ -135,11 +143,13 @@ def plan(
                 )  # fmt: skip
         found = planner.plan(work, source, measured)
     record = {
+        "kind": "plan",
         "settings": settings_record(
             language_model, tokens, model_seed=model_seed,
             draft=draft if source.kind != "synthetic" else "synthetic", draft_noise=draft_noise,
             draft_seed=draft_seed, max_k=max_guesses, max_new_tokens=max_new_tokens,
         ),
+        "optimize": names_of(passes),
         **found,
     }  # fmt: skip
     if as_json:

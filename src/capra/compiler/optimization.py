@@ -17,8 +17,9 @@ from capra.errors import InputError
 Optimization = frozenset[str]
 """Names of passes that are switched on."""
 
+SHORT_LAST_BLOCK: Final = "short-last-block"
 OPTIMIZATIONS: Final = (
-    "block-attention", "shared-zeros", "joined-transfers", "unread-outputs", "short-last-block",
+    "block-attention", "shared-zeros", "joined-transfers", "unread-outputs", SHORT_LAST_BLOCK,
 )  # fmt: skip
 
 O0: Final[Optimization] = frozenset()

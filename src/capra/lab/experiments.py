@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from capra.compiler.optimization import O0, Optimization
+from capra.compiler.optimization import O0, SHORT_LAST_BLOCK, Optimization
 from capra.isa.chip import Chip
 from capra.lab.planner import Workload, measured_source
 from capra.lab.planner import predict as predict_guesses
@@ -121,7 +121,7 @@ class _Lab:
         run = decode(
             self.target, [START_TOKEN], NEW_TOKENS,
             proposer=self.draft(noise), num_speculative_tokens=k,
-            shorten_last_block="short-last-block" in self.target.optimize,
+            shorten_last_block=SHORT_LAST_BLOCK in self.target.optimize,
         )  # fmt: skip
         cost = cost_record(run.runs)
         counts = acceptance(run)

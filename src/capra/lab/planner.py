@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from capra.compiler.optimization import SHORT_LAST_BLOCK
 from capra.errors import InputError
 from capra.lab.costs import ProgramCosts, cost_curve
 from capra.lab.predict import (
@@ -89,7 +90,10 @@ class Workload:
 
     def extent(self, draft_cycles: float) -> Extent:
         """The run with a draft of this cost a guess."""
-        return Extent(len(self.prompt) - 1, self.new_tokens, self.target.max_context, draft_cycles)
+        return Extent(
+            len(self.prompt) - 1, self.new_tokens, self.target.max_context, draft_cycles,
+            SHORT_LAST_BLOCK in self.target.optimize,
+        )  # fmt: skip
 
     def cover(self, guesses: int) -> None:
         """Make the costs of all blocks of this many guesses known."""
@@ -229,6 +233,7 @@ def measure(work: Workload, source: Source, k: int) -> Record:
         decode(
             work.target, work.prompt, work.new_tokens,
             proposer=proposer, num_speculative_tokens=k,
+            shorten_last_block=SHORT_LAST_BLOCK in work.target.optimize,
         )
         for proposer in source.proposers()
     ]  # fmt: skip

@@ -122,10 +122,15 @@ class Extent:
     context: int
     draft_cycles: float
     """Cycles of the draft a guess."""
+    shortens_last_block: bool = False
+    """No guess goes behind the last token of the run."""
 
     def guesses(self, position: int, k: int) -> int:
-        """Guesses of a block at a position: fewer than k where the context ends."""
-        return min(k, self.context - self.first_cache - position - 1)
+        """Guesses of a block at a position: fewer than k where the context or the run ends."""
+        room = self.context - self.first_cache - position - 1
+        if self.shortens_last_block:
+            room = min(room, self.new_tokens - position - 1)
+        return min(k, room)
 
 
 @dataclass(frozen=True, slots=True)

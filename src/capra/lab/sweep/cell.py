@@ -7,6 +7,7 @@ from hashlib import blake2b
 from types import NoneType
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
+from capra.compiler.optimization import SHORT_LAST_BLOCK, parse_optimization
 from capra.errors import CapraError
 from capra.isa.chip import Chip
 from capra.lm.models import load_model, on_chip
@@ -35,6 +36,7 @@ class Cell:
     scratchpad_words: int | None = None
     operand_depth: int | None = None
     program_entries: int | None = None
+    optimize: str = "1"
     prompt: str | None = None
     start_token: int | None = None
     max_new_tokens: int = 64
@@ -51,7 +53,7 @@ class Cell:
     @property
     def target(self) -> tuple[Any, ...]:
         """Equal for cells that run on the same target."""
-        return (self.model, self.model_seed, *self.sizes.values())
+        return (self.model, self.model_seed, *self.sizes.values(), self.optimize)
 
     def key(self, files: Mapping[str, str | None]) -> str:
         """Names the cell wherever and whenever it runs: a digest of its parameters as JSON.
@@ -125,14 +127,18 @@ class CellRunner:
             return {**dict.fromkeys(RESULTS), "refusal": str(error)}
 
     def _results(self, cell: Cell) -> Row:
+        passes = parse_optimization(cell.optimize)
         target = self._target.get(
             cell.target,
-            lambda: ChipTarget(on_chip(load_model(cell.model, cell.model_seed), cell.sizes)),
+            lambda: ChipTarget(
+                on_chip(load_model(cell.model, cell.model_seed), cell.sizes), optimize=passes
+            ),
         )
         prompt = prompt_tokens(target.model, cell.prompt, cell.start_token)
         draft = (cell.draft, cell.draft_noise, cell.draft_seed)
         make_proposer = self._draft.get(
-            (*cell.target, *draft), lambda: draft_maker(draft[0], target.model, *draft[1:])
+            (*cell.target, *draft),
+            lambda: draft_maker(draft[0], target.model, *draft[1:], optimize=passes),
         )
         target.check_fit(len(prompt), cell.max_new_tokens, cell.k)
         plain = self._plain.get(
@@ -143,6 +149,7 @@ class CellRunner:
             target, prompt, cell.max_new_tokens,
             proposer=make_proposer(plain.prompt + plain.tokens) if cell.k else None,
             num_speculative_tokens=cell.k,
+            shorten_last_block=SHORT_LAST_BLOCK in passes,
         )  # fmt: skip
         return _flat(comparison_record(plain, speculative, detokenizer(target.model)))
 

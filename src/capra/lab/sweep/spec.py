@@ -18,6 +18,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
+from capra.compiler.optimization import parse_optimization
 from capra.errors import CapacityError, InputError
 from capra.isa.chip import Chip
 from capra.lab.sweep.build import digests
@@ -114,6 +115,11 @@ def _value(name: str, value: Any, where: str) -> Any:
             raise InputError(
                 f"{what} is {value}, expected a whole number of {low} .. {MAX_INTEGER}"
             )
+    if name == "optimize":
+        try:
+            parse_optimization(value)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
     if name in Chip.__dataclass_fields__:
         try:
             Chip(**{name: value})
