@@ -78,6 +78,7 @@ def test_a_hostile_name_is_only_text() -> None:
         text = svg(drawing)
         ET.fromstring(text)  # noqa: S314  # our own text
         assert "<img" not in text and "<script" not in text
+        assert "$x^2$" in text
 
 
 def test_colour_is_never_alone() -> None:
