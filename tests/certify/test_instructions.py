@@ -159,7 +159,9 @@ def test_an_output_that_is_never_stored_is_found() -> None:
     graph, ranges = _chain()
     program = compile_graph(graph, ranges, Chip())
     code = [inst for inst in program.instructions if inst.mnemonic != "ST"]
-    difference = check(graph, ranges, replace(program, instructions=tuple(code), tensors={}))
+    difference = check(
+        graph, ranges, replace(program, instructions=tuple(code), tensors={}, origins=())
+    )
     assert difference == Difference("output z", "row 0 holds words that nobody wrote")
 
 
@@ -168,5 +170,7 @@ def test_a_read_of_words_that_nobody_wrote_is_found() -> None:
     program = compile_graph(graph, ranges, Chip())
     code = list(program.instructions)
     code.pop(0)
-    difference = check(graph, ranges, replace(program, instructions=tuple(code), tensors={}))
+    difference = check(
+        graph, ranges, replace(program, instructions=tuple(code), tensors={}, origins=())
+    )
     assert difference is not None and "that nobody wrote" in difference.reason

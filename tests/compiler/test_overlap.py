@@ -93,7 +93,9 @@ def test_tensor_that_is_called_ready_too_early_is_found(program: Program) -> Non
 @pytest.mark.parametrize(("index", "words"), [(0, r"0 \.\. 3"), (1, r"4 \.\. 11")])
 def test_missing_load_is_found(program: Program, index: int, words: str) -> None:
     code = program.instructions
-    without = replace(program, instructions=code[:index] + code[index + 1 :], tensors={})
+    without = replace(
+        program, instructions=code[:index] + code[index + 1 :], tensors={}, origins=()
+    )
     with pytest.raises(AssertionError, match=rf"instruction 1 \(MM .* {words} which no"):
         check_program(without)
 

@@ -106,7 +106,7 @@ def large_program(path: Path, code: list[Instruction], slots: int = 0) -> None:
     }  # fmt: skip
     slot = {"kind": "input", "rows": 1, "cols": 1, "scale": None}
     header["external"] = [{**slot, "name": f"x{i}", "address": i} for i in range(slots)]
-    header["tensors"] = []
+    header["tensors"] = header["origins"] = []
     path.write_bytes(forge(header, to_words([*code, instruction("HALT")]).tobytes()))
 
 
