@@ -55,20 +55,10 @@ def profile_record() -> dict[str, Any]:
 
 
 def plan_record() -> dict[str, Any]:
-    """A plan with a cliff behind four rows."""
-    cycles = [100, 110, 120, 130, 190]
-    return {
-        "kind": "plan",
-        "cost_curve": [
-            {"rows": rows, "cycles": count, "ratio": count / 100}
-            for rows, count in enumerate(cycles, start=1)
-        ],
-        "cells": [
-            {"k": k, "measured_speedup": 1 + k / 8, "geometric_speedup": 1 + k / 4,
-             "predicted_speedup": 1 + k / 9}
-            for k in (1, 2, 3)
-        ],
-    }  # fmt: skip
+    """A plan of which two numbers of guesses were run."""
+    return json.loads(printed(  # type: ignore[no-any-return]
+        "plan", "--model", "structured", "--max-k", "5", "-n", "8", "--measure", "1,4", "--json"
+    ))  # fmt: skip
 
 
 RECORDS = {

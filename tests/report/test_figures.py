@@ -190,20 +190,41 @@ def test_derived_curves_meet_the_cells_of_certain_acceptance() -> None:
     assert ys(axes_of(figure).lines[0])[-1] == pytest.approx(1.5)
 
 
-def test_the_cliff_is_the_largest_step() -> None:
+def test_the_cost_curve_has_a_line_at_every_cliff() -> None:
     figure, description = speedup.cost_curve(plan_record())
-    assert "The largest step, 60 cycles, is to 5 rows." in description
-    assert "cliff: +60 cycles" in [text.get_text() for text in axes_of(figure).texts]
+    points = plan_record()["cost_curve"]["points"]
+    curve, *cliffs = axes_of(figure).lines
+    assert ys(curve) == [point["cycles"] for point in points]
+    assert [line.get_xdata()[0] for line in cliffs] == [4.5, 8.5, 12.5]  # type: ignore[index]
+    assert "Cliffs at 5, 9, 13 rows." in description
+    assert f"16: {points[15]['relative']:.2f}" in description
 
 
 def test_a_plan_shows_measured_over_predicted() -> None:
-    figure, _ = speedup.predictions(plan_record())
+    figure, description = speedup.predictions(plan_record())
     predicted, measured, *_ = axes_of(figure).lines
-    assert ys(measured) == [1.125, 1.25, 1.375]
-    assert ys(predicted) == [pytest.approx(1 + k / 9) for k in (1, 2, 3)]
-    cells = [dict(cell, draft_noise=noise) for noise in (0, 3) for cell in plan_record()["cells"]]
-    figure, description = speedup.predictions({"cells": cells})
-    assert "noise 0: " in description and "noise 3: " in description
+    ks = plan_record()["ks"]
+    assert ys(predicted) == [entry["speedup"] for entry in ks]
+    assert ys(measured) == [ks[k - 1]["measured"]["speedup"] for k in (1, 4)]
+    assert f"measured: k = 1 {ys(measured)[0]:.2f}, k = 4 {ys(measured)[1]:.2f}." in description
+
+
+def test_a_plan_without_runs_shows_what_is_predicted() -> None:
+    record = plan_record()
+    for entry in record["ks"]:
+        entry["measured"] = None
+    _, description = speedup.predictions(record)
+    assert "predicted: k = 1" in description and "measured" not in description
+
+
+def test_a_grid_that_was_predicted_shows_the_planners_numbers() -> None:
+    record = grid_record()
+    for place, cell in enumerate(record["cells"]):
+        cell["predicted"] = {"profile": 1 + place / 8}
+    figure, _ = speedup.by_k(record)
+    drawn = sorted(y for line in axes_of(figure).lines for y in ys(line))
+    assert {1 + place / 8 for place in range(5)} <= set(drawn)
+    assert "predicted by the planner" in figure.legends[0].get_texts()[-1].get_text()
 
 
 def test_a_run_without_tokens_can_be_drawn() -> None:

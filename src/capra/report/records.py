@@ -238,6 +238,7 @@ _RUN: Final = _object(
 )  # fmt: skip
 _CELL: Final = _object(
     _COST,
+    _optional(_object(profile=_number), "predicted"),
     cycles=_positive,
     draft_noise=_number, k=_whole, accepted=_whole, proposed=_whole, blocks=_positive,
     acceptance_rate=_number, programs=_whole, speedup=_number, tokens_equal=_flag,
@@ -275,6 +276,12 @@ def _instructions(where: str, value: Any) -> None:
         raise _fail(f"{where}.cycles", value["cycles"], f"{start}, those of the instructions")
 
 
+def _measured(where: str, value: Any) -> None:
+    """A number of guesses that was run has its speedup."""
+    if value.get("measured") is not None:
+        _object(speedup=_number)(f"{where}.measured", value["measured"])
+
+
 KINDS: Final[Mapping[str, Check]] = {
     "decode": _object(
         _in_vocabulary,
@@ -293,15 +300,13 @@ KINDS: Final[Mapping[str, Check]] = {
     "table": _object(_has_a_plain_run, runs=_list(_table_run, 1)),
     "grid": _object(cells=_list(_CELL, 1)),
     "plan": _object(
-        cost_curve=_list(_object(rows=_positive, cycles=_positive, ratio=_number), 1),
-        cells=_list(
-            _object(
-                _optional(_number, "draft_noise"),
-                k=_whole, measured_speedup=_number, geometric_speedup=_number,
-                predicted_speedup=_number,
+        cost_curve=_object(
+            cache=_whole,
+            points=_list(
+                _object(rows=_positive, cycles=_positive, relative=_number, is_cliff=_flag), 1
             ),
-            1,
         ),
+        ks=_list(_object(_measured, k=_whole, speedup=_number), 1),
     ),
     "profile": _object(
         _COST, _instructions,

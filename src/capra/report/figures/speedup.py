@@ -58,11 +58,19 @@ def by_k(record: Record) -> tuple[Figure, str]:
         ]
         for noise in sorted({cell["draft_noise"] for cell in record["cells"]})
     }
-    return measured_over_predicted(lines, "from the acceptance rate")
+    planned = all("predicted" in cell for cell in record["cells"])
+    return measured_over_predicted(
+        lines, "by the planner" if planned else "from the acceptance rate"
+    )
 
 
 def _predicted(cell: Record) -> float:
-    """The cell's speedup if its guesses were accepted each with its rate, whatever came before."""
+    """The planner's prediction, where the grid has it.
+
+    Otherwise the speedup if guesses were accepted each with the cell's rate, whatever came before.
+    """
+    if "predicted" in cell:
+        return float(cell["predicted"]["profile"])
     length = _tokens(cell) / max(cell["blocks"], 1)
     return float(cell["speedup"] * expected_tokens(cell["acceptance_rate"], cell["k"]) / length)
 
@@ -135,48 +143,48 @@ def derived_curves(record: Record) -> tuple[Figure, str]:
 
 
 def predictions(record: Record) -> tuple[Figure, str]:
-    """A plan's cells: measured speedup over predicted.
-
-    Each of `cells` has `k`, `measured_speedup`, `geometric_speedup` (not drawn),
-    `predicted_speedup` and, where there are several drafts, `draft_noise`.
-    """
-    lines: dict[str, list[tuple[int, float, float]]] = {}
-    for cell in record["cells"]:
-        name = f"noise {cell['draft_noise']:g}" if "draft_noise" in cell else "measured"
-        lines.setdefault(name, []).append(
-            (cell["k"], cell["measured_speedup"], cell["predicted_speedup"])
-        )
-    return measured_over_predicted(lines, "by the planner")
+    """A plan's predicted speedup by k, and measured ones where a k was run."""
+    figure, axes = chart(6.4, 3.4, "guesses in a block, k", "speedup over plain decoding")
+    predicted = [(entry["k"], entry["speedup"]) for entry in record["ks"]]
+    measured = [(e["k"], e["measured"]["speedup"]) for e in record["ks"] if e.get("measured")]
+    axes.plot(*zip(*predicted, strict=True), color=BLUE, marker="o", markersize=9,
+              fillstyle="none", linestyle="none", label="predicted")  # fmt: skip
+    if measured:
+        axes.plot(*zip(*measured, strict=True), color=RED, marker="x", linestyle="none",
+                  label="measured")  # fmt: skip
+    axes.axhline(1, color=INK, linewidth=0.8)
+    axes.set_xticks([k for k, _ in predicted])
+    axes.set_ylim(0, 1.15 * max(speedup for _, speedup in predicted + measured))
+    figure.legend(loc="outside right upper")
+    told = [
+        f"{what}: {', '.join(f'k = {k} {speedup:.2f}' for k, speedup in points)}"
+        for what, points in (("predicted", predicted), ("measured", measured))
+        if points
+    ]
+    return figure, f"Speedup by k. {'; '.join(told)}."
 
 
 def cost_curve(record: Record) -> tuple[Figure, str]:
-    """A plan's cycles of a block by its rows, with the cliff behind every fourth row.
-
-    Each of `cost_curve` has `rows`, `cycles` and `ratio`, the cycles over those of one row.
-    """
-    points = sorted((p["rows"], p["cycles"], p["ratio"]) for p in record["cost_curve"])
-    rows, cycles, _ = zip(*points, strict=True)
+    """A plan's cycles of a block by its rows, with a line at every cliff."""
+    points, cache = record["cost_curve"]["points"], record["cost_curve"]["cache"]
+    rows, cycles = [p["rows"] for p in points], [p["cycles"] for p in points]
     figure, axes = chart(6.4, 3.0, "rows of the block", "cycles of one pass")
-    axes.step(rows, cycles, where="mid", color=GREY, linewidth=1.0)
     axes.plot(rows, cycles, color=BLUE, marker="o", linestyle="none")
-    steps = [(after - before, row) for row, before, after in zip(rows[1:], cycles, cycles[1:],
-                                                                  strict=False)]  # fmt: skip
-    for row, count, ratio in points:
-        axes.annotate(f"{ratio:.2f}", (row, count), (0, 6), textcoords="offset points",
-                      ha="center", fontsize=8)  # fmt: skip
-    told = ", ".join(f"{row}: {ratio:.2f}" for row, _, ratio in points)
-    cliff = ""
-    if steps:
-        height, row = max(steps)
+    for point in points:
+        axes.annotate(f"{point['relative']:.2f}", (point["rows"], point["cycles"]), (0, 6),
+                      textcoords="offset points", ha="center", fontsize=8)  # fmt: skip
+    cliffs = [point["rows"] for point in points if point["is_cliff"]]
+    for row in cliffs:
         axes.axvline(row - 0.5, color=RED, linestyle="--", linewidth=1.2)
-        axes.text(
-            row - 0.45, 0.04 * max(cycles), f"cliff: +{height:,} cycles", color=RED, fontsize=8
-        )
-        cliff = f" The largest step, {height:,} cycles, is to {row} rows."
+        axes.text(row - 0.45, 0.04 * max(cycles), "cliff", color=RED, fontsize=8)
     axes.set_xticks(rows)
     axes.set_ylim(0, 1.15 * max(cycles))
     show_counts(axes.yaxis)
-    return figure, f"Cycles of a pass over those of one row, by rows: {told}.{cliff}"
+    told = ", ".join(f"{point['rows']}: {point['relative']:.2f}" for point in points)
+    jumps = f" Cliffs at {', '.join(map(str, cliffs))} rows." if cliffs else ""
+    return figure, (
+        f"Cycles of a pass over those of one row, by rows, at a cache of {cache}: {told}.{jumps}"
+    )
 
 
 def _repeat(count: int) -> list[tuple[str, str, str]]:

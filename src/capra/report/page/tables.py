@@ -19,7 +19,6 @@ FIGURE_SPACE: Final = "\u2007"
 
 ROOFLINE_NAME: Final = "memory roofline"
 ALL_NAME: Final = "all cycles"
-SPEEDUPS: Final = ("measured", "predicted", "geometric")
 
 
 def summary_section(source: Source) -> Html:
@@ -171,10 +170,14 @@ def _grid(record: Record) -> Html:
 
 def _plan(record: Record) -> Html:
     rows = [
-        [str(cell["k"]), *(f"{cell[f'{kind}_speedup']:.2f} x" for kind in SPEEDUPS)]
-        for cell in record["cells"]
+        [
+            str(entry["k"]),
+            f"{entry['speedup']:.2f} x",
+            f"{entry['measured']['speedup']:.2f} x" if entry.get("measured") else "",
+        ]
+        for entry in record["ks"]
     ]
-    return table("Speedup", ["k", *SPEEDUPS], rows)
+    return table("Speedup", ["k", "predicted", "measured"], rows)
 
 
 def _profile(record: Record) -> Html:
