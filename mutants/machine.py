@@ -45,7 +45,7 @@ ISA: Final = Group(
                 ci=True),
         _cycles("MM without its constant", "m*k + k*n + m*n + k + m + n + 5 + acc*m*n",
                 "m*k + k*n + m*n + k + m + n + 0 + acc*m*n", "the pipeline has no depth"),
-        _cycles("RQ", "r*c + 2", "r + c + 2", "rows plus columns instead of their product"),
+        _cycles("RQ", "r*c + 2", "(r+c) + 2", "rows plus columns instead of their product"),
         _cycles("VADD", "2*n + 2", "n + 2", "both operands through one port in one cycle"),
         _cycles("SM", "3*n + 47", "2*n + 47", "two passes over the row instead of three"),
         _cycles("AMAX", "n + 3", "n + 2", "the word register is left out"),
