@@ -25,7 +25,7 @@ TIMEOUT_SECONDS: Final = 300
 
 _NOT_COPIED: Final = (".git", ".venv", "build", "__pycache__", ".*_cache")
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", re.MULTILINE)
-"""A test that failed, or could not even begin; a file that cannot be imported has no test's name."""
+"""A test that failed, or could not begin; a file that cannot be imported has no test's name."""
 _BROKEN: Final = re.compile(r"(?:iverilog|verilator|yosys) ended with")
 
 OnResult = Callable[[Result], None]
