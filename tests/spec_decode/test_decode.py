@@ -56,14 +56,16 @@ def test_the_longest_right_prefix_is_accepted() -> None:
         assert count_accepted(guesses, choices) == accepted
 
 
-class _Token(int):
-    """A token that is no object of the text, as numpy's are not, nor those above 256."""
+class _Number(int):
+    """Never the same object as an equal one, as numpy's numbers are not, nor those above 256."""
 
 
-def test_tokens_are_compared_by_their_values() -> None:
-    assert count_accepted([_Token(1), _Token(2)], [1, 2, 3]) == 2
-    run = decode(ToyTarget(), PROMPT, 9, stop_token=_Token(ALL[0]))
+def test_tokens_and_counts_are_compared_by_their_values() -> None:
+    assert count_accepted([_Number(1), _Number(2)], [1, 2, 3]) == 2
+    run = decode(ToyTarget(), PROMPT, 9, stop_token=_Number(ALL[0]))
     assert (list(run.tokens), run.stop_reason) == (ALL[:1], "stop")
+    run = decode(ToyTarget(), PROMPT, _Number(3))
+    assert (list(run.tokens), run.stop_reason) == (ALL[:3], "length")
 
 
 @given(
