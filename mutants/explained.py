@@ -209,6 +209,14 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "if fresh[-1] == stop_token or new == max_new_tokens:",
             "if fresh[-1] == stop_token or new >= max_new_tokens:",
         ): "what is new was cut to as many",
+        (
+            "while accepted < len(guesses) and guesses[accepted] == choices[accepted]:",
+            "while accepted != len(guesses) and guesses[accepted] == choices[accepted]:",
+        ): "it goes up from 0 by one",
+        (
+            "while session.length < target.max_context:",
+            "while session.length != target.max_context:",
+        ): "a block never reaches past the context, and the prompt was refused if it did",
     },
 }  # fmt: skip
 """By file, then by the changed line before and after."""
