@@ -55,7 +55,7 @@ NO_UNIT_TESTS := docs examples fuzz golden mutants system rtl/test_arithmetic.py
 formal: setup
 	@$(BIN)/python rtl/formal/prove.py
 
-# Which deliberate faults do the tests notice? A quarter of an hour.
+# Which deliberate faults do the tests notice? Ten minutes.
 mutants: setup
 	@$(BIN)/python -m mutants all
 	@$(BIN)/python -m mutants.stubs

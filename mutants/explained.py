@@ -196,5 +196,27 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "_NEVER = - 2",
         ): "any number below 0 will do: buffers and instructions are counted from there",
     },
+    "src/capra/spec_decode/decode.py": {
+        (
+            "*,",
+            "/,",
+        ): _MARKER,
+        (
+            "if max_new_tokens == 0:",
+            "if max_new_tokens <= 0:",
+        ): "fewer were refused before",
+        (
+            "if fresh[-1] == stop_token or new == max_new_tokens:",
+            "if fresh[-1] == stop_token or new >= max_new_tokens:",
+        ): "what is new was cut to as many",
+        (
+            "while accepted < len(guesses) and guesses[accepted] == choices[accepted]:",
+            "while accepted != len(guesses) and guesses[accepted] == choices[accepted]:",
+        ): "it goes up from 0 by one",
+        (
+            "while session.length < target.max_context:",
+            "while session.length != target.max_context:",
+        ): "a block never reaches past the context, and the prompt was refused if it did",
+    },
 }  # fmt: skip
 """By file, then by the changed line before and after."""

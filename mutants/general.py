@@ -78,18 +78,23 @@ _LEFT_OUT: Final = re.compile(r"NoOp|Variable|_Is_(?!IsNot)|_IsNot_(?!Is$)")
 
 
 def group_of(module: Module, checkout: Path) -> Group:
-    """The mutants of a module; MutantError without cosmic-ray."""
+    """The mutants of a module; MutantError without cosmic-ray, and for an argument of no mutant."""
     source = (checkout / module.file).read_text()
     arguments = EXPLAINED.get(module.file, {})
-    mutants = tuple(
-        Mutant(
-            f"{module.name}:{line} {operator}: {before} -> {after}", module.file, None, text,
-            operator, module.checks, arguments.get((before, after), ""),
-        )
-        for operator, text in _mutations(source)
-        for line, before, after in [changed_lines(source, text)]
-    )  # fmt: skip
-    return Group(module.name, mutants, module.full, processor_seconds=PROCESSOR_SECONDS)
+    unused = dict(arguments)
+    mutants = []
+    for operator, text in _mutations(source):
+        line, before, after = changed_lines(source, text)
+        unused.pop((before, after), None)
+        mutants.append(
+            Mutant(
+                f"{module.name}:{line} {operator}: {before} -> {after}", module.file, None, text,
+                operator, module.checks, arguments.get((before, after), ""),
+            )
+        )  # fmt: skip
+    for before, after in unused:
+        raise MutantError(f"{module.file}: an argument for {before} -> {after}, which is no mutant")
+    return Group(module.name, tuple(mutants), module.full, processor_seconds=PROCESSOR_SECONDS)
 
 
 def _mutations(source: str) -> Iterator[tuple[str, str]]:

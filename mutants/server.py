@@ -71,10 +71,22 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         }
 
 
+def _keep_failing_examples_as_they_are() -> None:
+    """Leave out what makes them smaller, the slowest part of a failure: one is enough.
+
+    The profile of the tests' own inherits what it does not set from the one that is loaded now.
+    """
+    from hypothesis import Phase, settings
+
+    settings.register_profile("as they are", phases=(Phase.explicit, Phase.generate))
+    settings.load_profile("as they are")
+
+
 def main() -> None:
     """Answer requests until the input ends."""
     for name in _SLOW_TO_IMPORT:
         importlib.import_module(name)
+    _keep_failing_examples_as_they_are()
     gc.freeze()  # collections in the forks need not look at it
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:

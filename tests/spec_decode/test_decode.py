@@ -76,6 +76,27 @@ def test_the_longest_right_prefix_is_accepted() -> None:
         assert count_accepted(guesses, choices) == accepted
 
 
+class _Number(int):
+    """Never the same object as an equal one, as numpy's numbers are not, nor those above 256."""
+
+
+def test_tokens_and_counts_are_compared_by_their_values() -> None:
+    assert count_accepted([_Number(1), _Number(2)], [1, 2, 3]) == 2
+    run = decode(ToyTarget(), PROMPT, 9, stop_token=_Number(ALL[0]))
+    assert (list(run.tokens), run.stop_reason) == (ALL[:1], "stop")
+    run = decode(ToyTarget(), PROMPT, _Number(3))
+    assert (list(run.tokens), run.stop_reason) == (ALL[:3], "length")
+    target = ToyTarget()
+    target.max_context = _Number(CONTEXT)
+    run = decode(target, PROMPT, 99)
+    assert (list(run.tokens), run.stop_reason) == (ALL, "context")
+    assert list(_decode(RandomProposer(_Number(VOCAB), 0), 1).tokens) == ALL
+
+
+def test_any_number_of_guesses_may_be_right() -> None:
+    assert count_accepted([1] * 1000, [1] * 1001) == 1000
+
+
 @given(
     prompt=st.lists(TOKENS, min_size=1, max_size=CONTEXT),
     proposals=st.lists(st.lists(st.integers(-1, VOCAB), max_size=6), max_size=12),
@@ -384,6 +405,8 @@ def test_bad_input_is_refused_before_anything_runs(
     assert target.last is untouched and not untouched.calls
 
 
-def test_a_draft_of_another_vocabulary_is_refused() -> None:
-    with pytest.raises(InputError, match="draft has a vocabulary of 16 tokens, expected 5, the ta"):
-        _decode(RandomProposer(16, 0), 1)
+@pytest.mark.parametrize("size", [VOCAB - 1, VOCAB + 1])
+def test_a_draft_of_another_vocabulary_is_refused(size: int) -> None:
+    message = f"draft has a vocabulary of {size} tokens, expected 5, the target's"
+    with pytest.raises(InputError, match=message):
+        _decode(RandomProposer(size, 0), 1)
