@@ -1,4 +1,7 @@
-"""Every command of the documentation runs, and has the exit code that the text says."""
+"""Every command of the documentation runs, and has the exit code that the text says.
+
+The tutorial's commands and Python also print what it quotes.
+"""
 
 import os
 import re
@@ -15,6 +18,7 @@ from capra.cosim.toolchain import Simulator, is_installed
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TUTORIAL = ROOT / "docs/guides/tutorial.md"
 SET_UP = ("make ", ".venv/bin/pip ")
 """Commands that make the environment that this test runs in."""
 
@@ -39,16 +43,55 @@ def can_run(line: str) -> bool:
     return bool(os.environ.get("CI")) or all(is_installed(which) for which in named)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if commands_of(p)], ids=lambda page: page.name)
+def run_command(line: str, directory: Path) -> str:
+    """What a command prints, stderr and stdout, once its exit code is what the line says."""
+    expected = re.search(r"# exit code (\d)", line)
+    command = line.split("  #")[0].replace("capra ", "-m capra ", 1)
+    assert command.startswith("-m capra "), f"unknown kind of command: {line}"
+    shell = f"{sys.executable} {command}"
+    run = subprocess.run(shell, shell=True, cwd=directory, capture_output=True, text=True)  # noqa: S602
+    assert run.returncode == (int(expected[1]) if expected else 0), f"{line}\n{run.stderr}"
+    return run.stderr + run.stdout
+
+
+def run_python(code: str) -> str:
+    """What a few lines of Python print."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+
+
+def assert_quoted(quote: str, printed: str) -> None:
+    """Every line of a quote is printed, in this order; spaces and `...` do not count."""
+    rest = " ".join(printed.split())
+    for line in quote.splitlines():
+        if line == "...":
+            continue
+        _, found, rest = rest.partition(" ".join(line.split()))
+        assert found, f"not printed, or not in this order: {line}"
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if commands_of(p) and p != TUTORIAL], ids=lambda page: page.name
+)
 def test_commands_run(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for line in filter(can_run, commands_of(page)):
-        expected = re.search(r"# exit code (\d)", line)
-        command = line.split("  #")[0].replace("capra ", "-m capra ", 1)
-        assert command.startswith("-m capra "), f"{page}: unknown kind of command: {line}"
-        shell = f"{sys.executable} {command}"
-        run = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True)  # noqa: S602
-        assert run.returncode == (int(expected[1]) if expected else 0), f"{line}\n{run.stderr}"
+        run_command(line, tmp_path)
+
+
+def test_the_tutorial_prints_what_it_quotes(tmp_path: Path) -> None:
+    blocks = re.findall(r"```(\w+)\n(.*?)```", TUTORIAL.read_text(), flags=re.DOTALL)
+    assert {kind for kind, _ in blocks} == {"console", "python", "text"}
+    printed = ""
+    for kind, block in blocks:
+        if kind == "text":
+            assert_quoted(block, printed)
+        elif kind == "python":
+            printed = run_python(block)
+        else:
+            lines = block.splitlines()
+            assert all(line.startswith("$ ") for line in lines), block
+            printed = "".join(run_command(line[2:], tmp_path) for line in lines)
 
 
 def test_pages_name_only_commands_that_exist() -> None:
