@@ -73,6 +73,13 @@ def test_the_expectation_is_that_of_all_runs(k: int, context: int, shortens: boo
     assert found.acceptance_rate == pytest.approx(accepted / found.proposed)
 
 
+@pytest.mark.parametrize("context", [7, 40])
+@pytest.mark.parametrize("shortens", [False, True])
+def test_a_shorter_block_does_not_lower_the_rates(context: int, shortens: bool) -> None:
+    found = expected_run(3, Rates((1.0,)), Extent(2, 6, context, 0.0, shortens), cycles)
+    assert found.rates().conditional == (1.0, 1.0, 1.0)
+
+
 def test_the_rates_of_an_expectation_are_those_given_where_nothing_ends() -> None:
     found = expected_run(3, Rates((0.8, 0.3, 0.6)), Extent(0, 9, 99, 0.0), cycles)
     assert found.rates().conditional == pytest.approx((0.8, 0.3, 0.6))

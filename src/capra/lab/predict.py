@@ -141,6 +141,8 @@ class Expected:
     """Draft and target, without the prompt's prefill."""
     blocks: float
     proposed: float
+    tried_per_position: tuple[float, ...]
+    """Blocks that have a guess there, all before it right."""
     accepted_per_position: tuple[float, ...]
 
     @property
@@ -150,10 +152,11 @@ class Expected:
 
     def rates(self) -> Rates:
         """The acceptance of every guess of a block, given the ones before it; 0 where none was."""
-        reached = (self.blocks, *self.accepted_per_position)
         return Rates(tuple(
-            after / before if before else 0.0
-            for before, after in zip(reached, self.accepted_per_position, strict=False)
+            accepted / tried if tried else 0.0
+            for tried, accepted in zip(
+                self.tried_per_position, self.accepted_per_position, strict=True
+            )
         ))  # fmt: skip
 
 
@@ -163,7 +166,7 @@ def expected_run(k: int, acceptance: Acceptance, extent: Extent, cycles: Cycles)
     Blocks are independent of each other. k = 0 is plain decoding.
     """
     starts = [1.0] + [0.0] * extent.new_tokens  # chance that a block starts at a position
-    cost, proposed, per_position = 0.0, 0.0, [0.0] * k
+    cost, proposed, tried, right = 0.0, 0.0, [0.0] * k, [0.0] * k
     for position in range(extent.new_tokens):
         chance = starts[position]
         if chance == 0:
@@ -173,10 +176,12 @@ def expected_run(k: int, acceptance: Acceptance, extent: Extent, cycles: Cycles)
         cost += chance * guesses * extent.draft_cycles
         cost += chance * cycles(guesses + 1, extent.first_cache + position)
         for accepted, share in enumerate(acceptance.accepted(position, guesses)):
+            for guess in range(min(accepted + 1, guesses)):
+                tried[guess] += chance * share
             for guess in range(accepted):
-                per_position[guess] += chance * share
+                right[guess] += chance * share
             starts[min(position + accepted + 1, extent.new_tokens)] += chance * share
-    return Expected(cost, sum(starts[:-1]), proposed, tuple(per_position))
+    return Expected(cost, sum(starts[:-1]), proposed, tuple(tried), tuple(right))
 
 
 def tokens_a_pass(acceptance: float, k: int) -> float:
