@@ -12,8 +12,8 @@ class Result:
     out: str
     err: str
 
-    def json(self) -> Any:
-        assert self.code == 0, self.err
+    def json(self, code: int = 0) -> Any:
+        assert self.code == code, self.err
         return json.loads(self.out)
 
 

@@ -4,50 +4,20 @@ The faults are injected into a copy of the RTL, so that the whole way is tested:
 compare, say.
 """
 
-import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command import Cli, Result
 
-from capra.cli import main
 from capra.cosim import toolchain
 from capra.cosim.toolchain import RTL, Simulator, version
 from capra.isa.program import load_program
 
 FIELDS = {"programs", "mismatches", "cycles", "wall_seconds", "version"}
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    def json(self, code: int = 0) -> Any:
-        assert self.code == code, self.err
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Result]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    def run(*args: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["capra", *map(str, args)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Result(stopped.value.code, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture
