@@ -187,7 +187,7 @@ def test_the_timeline_zooms_about_the_chosen_instruction(opened: Opened) -> None
     opened.page.locator("#zoom-all").click()
     assert view() == (0, record["cycles"])
     chart = opened.page.locator("#chart")
-    # The page may still be scrolling (smoothly) after the last click: click() waits until it stands.
+    # The last click may have left the page scrolling: this one waits until it stands still.
     chart.click(position={"x": chart.evaluate("chart => chart.clientWidth") - 10, "y": 30})
     late = opened.page.locator("#instructions [aria-current=true] td").all_inner_texts()
     assert int(late[3].replace(",", "")) > 0.9 * record["cycles"]

@@ -64,13 +64,12 @@ def decode(
     as_json: JsonOption = False,
 ) -> None:
     """Continue a prompt plainly and speculatively on the simulated chip, and compare the two."""
-    from capra.compiler.optimization import SHORT_LAST_BLOCK, names_of, parse_optimization
+    from capra.compiler.optimization import parse_optimization
     from capra.lm.prompts import detokenizer, prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.spec_decode.certificate import CertifyingTarget, certificate_record
-    from capra.spec_decode.decode import decode as run_decode
+    from capra.spec_decode.comparison import Comparison
     from capra.spec_decode.drafts import draft_maker
-    from capra.spec_decode.metrics import comparison_record
 
     passes = parse_optimization(optimize)
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
@@ -80,9 +79,11 @@ def decode(
     make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, device, passes)
     detokenize = detokenizer(language_model)
     target = ChipTarget(language_model, device, optimize=passes)
-    target.check_fit(len(tokens), max_new_tokens, num_speculative_tokens)
+    runs = Comparison(
+        target, tokens, max_new_tokens, num_speculative_tokens, make_proposer, stop_token
+    )
     certified = (CertifyingTarget(target), CertifyingTarget(target)) if certify else None
-    plain_target, speculative_target = certified or (target, target)
+    through = certified or (None, None)
 
     with progress_bar("tokens", 2 * max_new_tokens, hidden=not as_json) as advance:
 
@@ -91,32 +92,14 @@ def decode(
                 return lambda fresh: advance(count=len(fresh))
             return _Stream(label, tokens, detokenize)
 
-        plain = run_decode(
-            plain_target, tokens, max_new_tokens,
-            stop_token=stop_token, on_tokens=on_tokens("plain"),
-        )  # fmt: skip
-        speculative = run_decode(
-            speculative_target, tokens, max_new_tokens,
-            stop_token=stop_token, on_tokens=on_tokens("speculative"),
-            proposer=make_proposer(plain.prompt + plain.tokens) if num_speculative_tokens else None,
-            num_speculative_tokens=num_speculative_tokens,
-            shorten_last_block=SHORT_LAST_BLOCK in passes,
-        )  # fmt: skip
-    record = {
-        "kind": "decode",
-        "settings": settings_record(
-            language_model,
-            tokens,
-            model_seed=model_seed,
-            draft=draft,
-            draft_noise=draft_noise,
-            draft_seed=draft_seed,
-            num_speculative_tokens=num_speculative_tokens,
-            max_new_tokens=max_new_tokens,
-        ),
-        "optimize": names_of(passes),
-        **comparison_record(plain, speculative, detokenize),
-    }
+        plain = runs.plain(on_tokens("plain"), through[0])
+        speculative = runs.speculative(plain, on_tokens("speculative"), through[1])
+    settings = settings_record(
+        language_model, tokens, model_seed=model_seed, draft=draft, draft_noise=draft_noise,
+        draft_seed=draft_seed, num_speculative_tokens=num_speculative_tokens,
+        max_new_tokens=max_new_tokens,
+    )  # fmt: skip
+    record = {"kind": "decode", "settings": settings, **runs.record(plain, speculative)}
     if certified is not None:
         record["certificate"] = certificate_record(*(each.rows for each in certified))
     mismatch = finish_replays(verifier, record)

@@ -40,42 +40,29 @@ def trace(
     as_json: JsonOption = False,
 ) -> None:
     """Show a speculative run block by block: guesses, choices, what was accepted, cycles."""
-    from capra.compiler.optimization import SHORT_LAST_BLOCK, names_of, parse_optimization
-    from capra.lm.prompts import detokenizer, prompt_tokens
+    from capra.compiler.optimization import parse_optimization
+    from capra.lm.prompts import prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.report.experiments import trace_table
     from capra.report.tables import verdict
-    from capra.spec_decode.decode import decode
+    from capra.spec_decode.comparison import Comparison
     from capra.spec_decode.drafts import draft_maker
-    from capra.spec_decode.metrics import comparison_record
 
     passes = parse_optimization(optimize)
     language_model = chosen_model(model, model_seed)
     tokens = prompt_tokens(language_model, prompt, start_token)
     make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, optimize=passes)
     target = ChipTarget(language_model, optimize=passes)
-    target.check_fit(len(tokens), max_new_tokens, num_speculative_tokens)
+    runs = Comparison(target, tokens, max_new_tokens, num_speculative_tokens, make_proposer)
     with progress_bar("tokens", 2 * max_new_tokens) as advance:
-        plain = decode(
-            target, tokens, max_new_tokens, on_tokens=lambda fresh: advance(count=len(fresh))
-        )
-        speculative = decode(
-            target, tokens, max_new_tokens, on_tokens=lambda fresh: advance(count=len(fresh)),
-            proposer=make_proposer(plain.prompt + plain.tokens),
-            num_speculative_tokens=num_speculative_tokens,
-            shorten_last_block=SHORT_LAST_BLOCK in passes,
-        )  # fmt: skip
+        plain = runs.plain(lambda fresh: advance(count=len(fresh)))
+        speculative = runs.speculative(plain, lambda fresh: advance(count=len(fresh)))
     settings = settings_record(
         language_model, tokens, model_seed=model_seed, draft=draft, draft_noise=draft_noise,
         draft_seed=draft_seed, num_speculative_tokens=num_speculative_tokens,
         max_new_tokens=max_new_tokens,
     )  # fmt: skip
-    record = {
-        "kind": "decode",
-        "settings": settings,
-        "optimize": names_of(passes),
-        **comparison_record(plain, speculative, detokenizer(language_model)),
-    }
+    record = {"kind": "decode", "settings": settings, **runs.record(plain, speculative)}
     if as_json:
         print_json(record)
     else:

@@ -7,15 +7,15 @@ from hashlib import blake2b
 from types import NoneType
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
-from capra.compiler.optimization import SHORT_LAST_BLOCK, parse_optimization
+from capra.compiler.optimization import parse_optimization
 from capra.errors import CapraError
 from capra.isa.chip import Chip
 from capra.lm.models import load_model, on_chip
-from capra.lm.prompts import detokenizer, prompt_tokens
+from capra.lm.prompts import prompt_tokens
 from capra.lm.target import ChipTarget
-from capra.spec_decode.decode import Decoded, decode
+from capra.spec_decode.comparison import Comparison
+from capra.spec_decode.decode import Decoded
 from capra.spec_decode.drafts import draft_maker
-from capra.spec_decode.metrics import comparison_record
 from capra.spec_decode.proposers import Proposer
 
 T = TypeVar("T")
@@ -140,18 +140,9 @@ class CellRunner:
             (*cell.target, *draft),
             lambda: draft_maker(draft[0], target.model, *draft[1:], optimize=passes),
         )
-        target.check_fit(len(prompt), cell.max_new_tokens, cell.k)
-        plain = self._plain.get(
-            (*cell.target, *prompt, cell.max_new_tokens),
-            lambda: decode(target, prompt, cell.max_new_tokens),
-        )
-        speculative = decode(
-            target, prompt, cell.max_new_tokens,
-            proposer=make_proposer(plain.prompt + plain.tokens) if cell.k else None,
-            num_speculative_tokens=cell.k,
-            shorten_last_block=SHORT_LAST_BLOCK in passes,
-        )  # fmt: skip
-        return _flat(comparison_record(plain, speculative, detokenizer(target.model)))
+        runs = Comparison(target, prompt, cell.max_new_tokens, cell.k, make_proposer)
+        plain = self._plain.get((*cell.target, *prompt, cell.max_new_tokens), runs.plain)
+        return _flat(runs.record(plain, runs.speculative(plain)))
 
 
 class _Last(Generic[T]):
