@@ -45,8 +45,9 @@ synth: setup
 # Branches of the package that its unit tests reach, and lines of the RTL that its suite reaches in
 # Verilator; fails where either is below 95 %. tests/system is no unit test: it runs everything.
 coverage: setup
-	@mkdir -p build
-	@$(BIN)/coverage run -m pytest -k "not verilator" $(addprefix --ignore=tests/,$(NO_UNIT_TESTS))
+	@mkdir -p build && rm -f build/.coverage*
+	@$(BIN)/coverage run -m pytest -n 2 -k "not verilator" $(addprefix --ignore=tests/,$(NO_UNIT_TESTS))
+	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage report; python=$$?; $(BIN)/python rtl/cov/coverage.py && exit $$python
 
 NO_UNIT_TESTS := docs examples fuzz golden mutants system rtl/test_arithmetic.py rtl/test_synthesis.py

@@ -1,42 +1,34 @@
 """Options that several commands share, and how their values are read."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Final, TypeVar
 
 import typer
 
 from capra.lm.tokenizer import DEFAULT_PROMPT
 
-
-def whole(text: str) -> int:
-    """A whole number."""
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"found {text!r}, expected a whole number") from None
+T = TypeVar("T", int, float)
 
 
-def count(text: str) -> int:
-    """A whole number of at least 0."""
-    value = whole(text)
-    if value < 0:
-        raise typer.BadParameter(f"found {text}, expected a whole number of at least 0")
-    return value
+def _number(kind: Callable[[str], T], expected: str, least: T | None = None) -> Callable[[str], T]:
+    """A reader of numbers of a kind; anything else is refused with what was expected."""
+
+    def read(text: str) -> T:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise typer.BadParameter(f"found {text!r}, expected {expected}") from None
+        if least is not None and value < least:
+            raise typer.BadParameter(f"found {text}, expected {expected}")
+        return value
+
+    return read
 
 
-def real(text: str) -> float:
-    """A number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"found {text!r}, expected a number") from None
-
-
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    value = whole(text)
-    if value < 1:
-        raise typer.BadParameter(f"found {text}, expected a whole number of at least 1")
-    return value
+whole: Final = _number(int, "a whole number")
+count: Final = _number(int, "a whole number of at least 0", 0)
+positive: Final = _number(int, "a whole number of at least 1", 1)
+real: Final = _number(float, "a number")
 
 
 def reals(text: str) -> tuple[float, ...]:
