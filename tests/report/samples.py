@@ -61,8 +61,26 @@ def plan_record() -> dict[str, Any]:
     ))  # fmt: skip
 
 
+def anatomy_record() -> dict[str, Any]:
+    """A verifier of three rows of the random model, beside its steps and the draft."""
+    return json.loads(printed("anatomy", "--rows", "3", "--json"))  # type: ignore[no-any-return]
+
+
+def causality_record() -> dict[str, Any]:
+    """The experiment."""
+    return json.loads(printed("causality", "--json"))  # type: ignore[no-any-return]
+
+
+def serving_record() -> dict[str, Any]:
+    """Short runs, one a cell."""
+    return json.loads(printed(  # type: ignore[no-any-return]
+        "serving", "--runs", "1", "--max-new-tokens", "6", "--json"
+    ))  # fmt: skip
+
+
 RECORDS = {
     "decode": decode_record, "table": table_record, "grid": grid_record, "plan": plan_record,
+    "anatomy": anatomy_record, "causality": causality_record, "serving": serving_record,
     "profile": profile_record,
 }  # fmt: skip
 

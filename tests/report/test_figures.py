@@ -17,7 +17,8 @@ from capra.isa.spec import Phase, Unit
 from capra.report.attribution import attribute
 from capra.report.figures import FIGURES, decoding, draw, speedup
 from capra.report.figures.style import LINES, UNIT_STYLES, Drawing, inline_svg, png, svg
-from capra.report.records import KINDS, Source
+from capra.report.kinds import KINDS
+from capra.report.records import Source
 
 
 @cache

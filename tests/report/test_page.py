@@ -11,14 +11,15 @@ import pytest
 from tests.report.pages import hostile_page, make_hostile_page, page
 from tests.report.samples import HOSTILE, RECORDS, decode_record, profile_record
 
+from capra.errors import InputError
 from capra.isa.spec import Phase
 from capra.report.attribution import NAMES
 from capra.report.figures import FIGURES
 from capra.report.page import script_data
 from capra.report.page.data import page_data
 from capra.report.page.markup import Html, element, join, table
-from capra.report.page.tables import attribution_section
-from capra.report.records import Source
+from capra.report.page.tables import attribution_section, summary_section
+from capra.report.records import Source, check_record
 
 VOID = {"meta", "input", "br", "img", "link"}
 
@@ -108,12 +109,38 @@ def test_the_summary_has_the_records_numbers() -> None:
     record = decode_record()
     plain, speculative = record["plain"], record["speculative"]
     assert ["cycles", f"{plain['cycles']:,}", f"{speculative['cycles']:,}"] in rows
-    assert ["structured, noise 0, k = 3", "24 of 24", "8", "32", "138,858", "1.93 x", "yes"] in rows
+    table = ["structured", "0", "3", "24 / 24", "8", "32", "138,858", "1.93", "yes"]
+    assert table in rows
     entry = RECORDS["plan"]()["ks"][3]
     assert ["4", *(f"{run['speedup']:.2f} x" for run in (entry, entry["measured"]))] in rows
     assert ["draft noise", "k = 1", "k = 3"] in rows
-    assert ["4", "", "1.01 x (40%)"] in rows and ["5", "1.40 x (88%)", "1.56 x (80%)"] in rows
+    assert ["4", "", "1.01 (40%)"] in rows and ["5", "1.40 (88%)", "1.56 (80%)"] in rows
     assert f"{record['speedup']:.2f} x" in Reader(page()).texts["dd"]
+
+
+def test_experiments_are_tables_of_the_summary() -> None:
+    rows = Reader(page()).rows
+    anatomy, causality, serving = (RECORDS[kind]() for kind in ("anatomy", "causality", "serving"))
+    verifier, together = anatomy["verifier"], anatomy["steps_together"]
+    (cycles,) = [row for row in rows if row[:2] == ["cycles", f"{verifier['cycles']:,}"]]
+    assert cycles[2:4] == [f"{together['cycles']:,}", f"{anatomy['ratio']:.2f}"]
+    assert [row[4] for row in rows if row[1:3] == ["3", "12"]] == ["different"]
+    row = serving["rows"][-1]
+    name = f"{row['acceptance']} / {row['k']}"
+    formula, chip = [found for found in rows if found[0] == name]
+    assert formula[1:] == [f"{cell['formula']:.2f}" for cell in row["cells"][:-1]]
+    assert chip[1] == f"{row['pass_cost']:.2f} steps" and len(chip) == 2 + len(row["cells"])
+    assert causality["holds"] and "causality holds" in page()
+
+
+def test_programs_of_files_stand_side_by_side() -> None:
+    draft = RECORDS["anatomy"]()["draft"]
+    record = {"kind": "anatomy", "programs": [draft, draft], "ratios": [1.0, 1.0]}
+    check_record("file", record)
+    rows = Reader(summary_section(Source("two", record))).rows
+    assert ["cycles", *[f"{draft['cycles']:,}"] * 2] in rows
+    with pytest.raises(InputError, match=r"length of file\.ratios is 1, expected 2, as"):
+        check_record("file", record | {"ratios": [1.0]})
 
 
 @pytest.mark.parametrize("kind", ["decode", "table", "profile"])

@@ -16,7 +16,10 @@ from capra.files import check_writable, write_atomically
 def report(
     records: Annotated[
         list[Path],
-        typer.Argument(help="Files that decode, table, grid, plan or profile wrote with --json."),
+        typer.Argument(
+            help="Files that decode, trace, table, grid, plan, anatomy, causality, serving or "
+            "profile wrote with --json."
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The report as one HTML file.")

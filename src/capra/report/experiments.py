@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from capra.report.layout import Record, plain_table
 
 
-def runs_table(runs: Sequence[Record]) -> RenderableType:
+def runs_table(runs: Sequence[Record]) -> Table:
     """The table of the reference's runs."""
     table = plain_table(
         "model", "draft noise", "k", "accepted", "blocks", "programs", "cycles", "speedup", "equal"
@@ -30,23 +30,27 @@ def runs_table(runs: Sequence[Record]) -> RenderableType:
     return table
 
 
-def grid_table(cells: Sequence[Record]) -> RenderableType:
+def grid_table(cells: Sequence[Record]) -> Table:
     """Speedup, and acceptance in brackets, by draft noise and k."""
     ks = sorted({cell["k"] for cell in cells})
     table = plain_table("draft noise", *(f"k = {k}" for k in ks))
     for noise in sorted({cell["draft_noise"] for cell in cells}):
         row = {cell["k"]: cell for cell in cells if cell["draft_noise"] == noise}
         table.add_row(
-            f"{noise}",
-            *(f"{row[k]['speedup']:.2f} ({row[k]['acceptance_rate']:.0%})" for k in ks),
+            f"{noise:g}",
+            *(_speedup(row[k]) if k in row else "" for k in ks),
         )
     return table
 
 
-def prediction_tables(cells: Sequence[Record]) -> list[RenderableType]:
+def _speedup(cell: Record) -> str:
+    return f"{cell['speedup']:.2f} ({cell['acceptance_rate']:.0%})"
+
+
+def prediction_tables(cells: Sequence[Record]) -> list[Table]:
     """The error of each way to predict a cell's speedup, by draft noise and k."""
     ks = sorted({cell["k"] for cell in cells})
-    tables = list[RenderableType]()
+    tables = list[Table]()
     for name in cells[0]["errors"]:
         table = plain_table(f"error of {name}", *(f"k = {k}" for k in ks))
         for noise in sorted({cell["draft_noise"] for cell in cells}):
@@ -65,7 +69,7 @@ SIGNS: Final = {
 """What became of a token: its sign, and its colour where there are colours."""
 
 
-def trace_table(record: Record) -> RenderableType:
+def trace_table(record: Record) -> Table:
     """A line a block: its rows, the target's choices, what was emitted, cycles of both models.
 
     A token carries a sign; colours repeat it.
@@ -114,7 +118,7 @@ def _label(token: int, vocabulary: Sequence[str]) -> str:
     return repr(name) if len(name) == 1 else name.strip()
 
 
-def anatomy_table(record: Record) -> RenderableType:
+def anatomy_table(record: Record) -> Table:
     """A verifier, its steps, their sum and ratio, and the draft."""
     programs = [record["verifier"], record["steps_together"], *record["steps"], record["draft"]]
     steps = [f"c = {step['cache']}" for step in record["steps"]]
@@ -130,7 +134,7 @@ def anatomy_table(record: Record) -> RenderableType:
     return table
 
 
-def programs_table(record: Record) -> RenderableType:
+def programs_table(record: Record) -> Table:
     """Programs side by side, with the cycles of each over those of the first."""
     table = plain_table("", *(program["name"] for program in record["programs"]))
     for name, values in _rows(record["programs"]):
@@ -155,7 +159,7 @@ CAUSALITY_COLUMNS: Final = 5
 """Logits of a row that are printed."""
 
 
-def causality_table(record: Record) -> RenderableType:
+def causality_table(record: Record) -> Table:
     """The first logits of every row of every block, and whether the row is the first block's."""
     table = plain_table("block", "row", "token", "first logits", "as in the first block")
     for column in table.columns[3:]:

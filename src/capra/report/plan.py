@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rich.console import RenderableType
+from rich.table import Table
 
 from capra.report.layout import Record, plain_table
 
@@ -39,7 +39,7 @@ def _verdict(record: Record) -> str:
     )
 
 
-def guesses_table(record: Record) -> RenderableType:
+def guesses_table(record: Record) -> Table:
     """A line a K: the acceptance it needs and has, and its speedup, predicted and measured.
 
     Behind a prediction, its error against the measured run.
@@ -74,7 +74,7 @@ def _prediction(entry: Record, name: str) -> str:
     return f"{shown} {entry['errors'][name]:+.1%}" if entry["errors"] else shown
 
 
-def cost_curve_table(curve: Record) -> RenderableType:
+def cost_curve_table(curve: Record) -> Table:
     """c(m), the cost of m rows over that of one, and where it jumps."""
     table = plain_table(f"rows m, {curve['cache']} cached", "cycles", "c(m)", "added", "")
     for point in curve["points"]:
@@ -87,7 +87,7 @@ def cost_curve_table(curve: Record) -> RenderableType:
     return table
 
 
-def serving_formula_table(record: Record) -> RenderableType:
+def serving_formula_table(record: Record) -> Table:
     """E / (1 + k c) for the assumed costs."""
     assumed = [place for place, cost in enumerate(record["costs"]) if cost["assumed"]]
     table = plain_table(
@@ -112,7 +112,7 @@ def serving_lines(record: Record) -> list[str]:
     ]
 
 
-def serving_chip_table(record: Record) -> RenderableType:
+def serving_chip_table(record: Record) -> Table:
     """The speedup of the runs, with the formula's error, and what a pass costs in steps."""
     heads = [
         f"c = {cost['c']:.3g} ({'assumed' if cost['assumed'] else 'executed'})"

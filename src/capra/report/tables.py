@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from rich.console import RenderableType
 from rich.table import Table
 
 from capra.report.layout import Record, plain_table
@@ -118,7 +117,7 @@ def certificate_lines(record: Record) -> list[str]:
     return lines
 
 
-def evaluation_table(record: Record) -> RenderableType:
+def evaluation_table(record: Record) -> Table:
     """Bits per character on the chip and in float, and how far their greedy tokens agree."""
     table = plain_table("", "chip (int8)", "float")
     table.add_row(
@@ -135,7 +134,7 @@ def evaluation_table(record: Record) -> RenderableType:
     return table
 
 
-def tensor_error_table(errors: Record) -> RenderableType:
+def tensor_error_table(errors: Record) -> Table:
     """The logits and the tensors with the largest relative errors, the largest one first."""
     tensors = sorted(errors["tensors"].items(), key=lambda item: -item[1]["relative_l2"])
     windows = errors["windows"]

@@ -32,6 +32,9 @@ FIGURES: Final[Mapping[str, tuple[tuple[str, str, Draw], ...]]] = {
         ("cost", "Cost of a block by its rows", speedup.cost_curve),
         ("predictions", "Speedup against k, measured over predicted", speedup.predictions),
     ),
+    "anatomy": (),
+    "causality": (),
+    "serving": (),
     "profile": (),
 }
 """The figures of each kind of record: name, title and what draws it."""

@@ -1,12 +1,23 @@
 """The tables of the page: what a record says in short, and where its cycles went."""
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
+
+from rich.table import Table
 
 from capra.isa.spec import PHASES, Phase
 from capra.report.attribution import NAMES, attribute
+from capra.report.experiments import (
+    anatomy_table,
+    causality_table,
+    grid_table,
+    programs_table,
+    runs_table,
+)
 from capra.report.figures.speedup import run_name
 from capra.report.page.markup import Html, element, join, table
+from capra.report.plan import serving_chip_table, serving_formula_table, serving_lines
 from capra.report.records import Source
 
 Record = Mapping[str, Any]
@@ -24,7 +35,8 @@ ALL_NAME: Final = "all cycles"
 def summary_section(source: Source) -> Html:
     """A heading and the numbers of one record."""
     make = {
-        "decode": _decode, "table": _table, "grid": _grid, "plan": _plan, "profile": _profile,
+        "decode": _decode, "table": _table, "grid": _grid, "plan": _plan, "anatomy": _anatomy,
+        "causality": _causality, "serving": _serving, "profile": _profile,
     }[source.kind]  # fmt: skip
     return element("article", element("h3", source.name), make(source.record))
 
@@ -133,39 +145,37 @@ def _decode(record: Record) -> Html:
 
 
 def _table(record: Record) -> Html:
-    rows = [
-        [
-            run_name(run),
-            "" if "decode" in run else f"{run['accepted']} of {run['proposed']}",
-            "" if "decode" in run else f"{run['blocks']}",
-            f"{run['programs']}",
-            f"{run['cycles']:,}",
-            "" if "decode" in run else f"{run['speedup']:.2f} x",
-            "yes" if run["tokens_equal"] else "NO",
-        ]
-        for run in record["runs"]
-    ]
-    header = ["run", "accepted", "blocks", "programs", "cycles", "speedup", "tokens equal"]
-    return table("The recorded runs", header, rows)
+    return _printed("The recorded runs", runs_table(record["runs"]))
 
 
 def _grid(record: Record) -> Html:
-    ks = sorted({cell["k"] for cell in record["cells"]})
-    found = {(cell["draft_noise"], cell["k"]): cell for cell in record["cells"]}
-    rows = [
-        [
-            f"{noise:g}",
-            *(
-                f"{cell['speedup']:.2f} x ({cell['acceptance_rate']:.0%})"
-                if (cell := found.get((noise, k)))
-                else ""
-                for k in ks
-            ),
-        ]
-        for noise in sorted({noise for noise, _ in found})
-    ]
-    header = ["draft noise", *(f"k = {k}" for k in ks)]
-    return table("Speedup, and guesses accepted in brackets", header, rows)
+    made = grid_table(record["cells"])
+    return _printed("Speedup, and guesses accepted in brackets", made)
+
+
+def _anatomy(record: Record) -> Html:
+    if "programs" in record:
+        return _printed("Programs side by side", programs_table(record))
+    return _printed("A verifier beside the plain steps", anatomy_table(record))
+
+
+def _causality(record: Record) -> Html:
+    return _printed("Rows of blocks that differ in one token", causality_table(record))
+
+
+def _serving(record: Record) -> Html:
+    formula = _printed("Speedup by the formula", serving_formula_table(record))
+    lines = [element("p", line) for line in serving_lines(record)]
+    return join([formula, *lines, _printed("Speedup of runs", serving_chip_table(record))])
+
+
+def _printed(title: str, made: Table) -> Html:
+    """A table as the terminal prints it, with the caption that it may have there."""
+    header = [str(column.header) for column in made.columns]
+    rows = zip(*(map(str, column.cells) for column in made.columns), strict=True)
+    words = takewhile(lambda column: column.justify == "left", made.columns)
+    caption = f"{title}: {made.caption}" if made.caption else title
+    return table(caption, header, list(rows), texts=len(list(words)))
 
 
 def _plan(record: Record) -> Html:

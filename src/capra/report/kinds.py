@@ -1,0 +1,225 @@
+"""The kinds of record that reports are made from, and what one of each must have.
+
+Keys that are not named here are ignored.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from capra.errors import InputError
+from capra.isa.spec import BY_MNEMONIC, Phase, Unit
+from capra.report.checks import (
+    Check,
+    fail,
+    flag,
+    integer,
+    list_of,
+    mapping,
+    number,
+    object_with,
+    one_of,
+    optional,
+    positive,
+    same_length,
+    signed,
+    sums,
+    text,
+    whole,
+)
+
+_COST: Final = object_with(
+    sums("cycles_by_unit", Unit), sums("cycles_by_phase", Phase),
+    cycles=whole, cycles_by_unit=mapping, cycles_by_phase=mapping,
+)  # fmt: skip
+
+
+def _block(where: str, value: Any) -> None:
+    """Guesses are accepted from the first on, and the target has a choice after each of them."""
+    accepted, most = value["accepted"], min(len(value["proposed"]), len(value["choices"]) - 1)
+    if accepted > most:
+        raise fail(f"{where}.accepted", accepted, f"at most {most}, the guesses that were checked")
+
+
+def _in_vocabulary(where: str, value: Any) -> None:
+    """Every token that is shown has a text; a guess may be any number, and has none."""
+    size = len(value["settings"]["vocabulary"])
+    texts = {"settings.prompt": value["settings"]["prompt"]}
+    for run in ("plain", "speculative"):
+        texts[f"{run}.tokens"] = value[run]["tokens"]
+        for index, block in enumerate(value[run]["trace"]):
+            texts[f"{run}.trace[{index}].choices"] = block["choices"]
+    for place, tokens in texts.items():
+        for token in tokens:
+            if token >= size:
+                raise fail(f"{where}: a token of {place}", token, f"0 .. {size - 1}")
+
+
+def _adds_up(where: str, value: Any) -> None:
+    """The cycles of a run are those of its programs, phase by phase."""
+    programs = [program for block in value["trace"] for program in block["programs"]]
+    programs += value["prefill"]["trace"]
+    for phase in Phase:
+        found = sum(program["cycles_by_phase"].get(phase, 0) for program in programs)
+        whole = value["cycles_by_phase"].get(phase, 0)
+        if found != whole:
+            raise InputError(
+                f"{where}: the cycles of {phase} of all programs sum to {found}, expected {whole}, "
+                "those of the run"
+            )
+
+
+_PROGRAM_RUN: Final = object_with(_COST, role=text, rows=whole, cache=whole)
+_RUN: Final = object_with(
+    _COST,
+    _adds_up,
+    tokens=list_of(whole),
+    programs=whole,
+    prefill=object_with(trace=list_of(_PROGRAM_RUN)),
+    trace=list_of(
+        object_with(
+            _block,
+            proposed=list_of(integer), choices=list_of(whole, 1), accepted=whole,
+            programs=list_of(_PROGRAM_RUN),
+        )
+    ),
+)  # fmt: skip
+_CELL: Final = object_with(
+    _COST,
+    optional(object_with(profile=number), "predicted"),
+    cycles=positive,
+    draft_noise=number, k=whole, accepted=whole, proposed=whole, blocks=positive,
+    acceptance_rate=number, programs=whole, speedup=number, tokens_equal=flag,
+)  # fmt: skip
+_PLAIN_RUN: Final = object_with(_COST, model=text, programs=whole, tokens_equal=flag)
+
+
+def _table_run(where: str, value: Any) -> None:
+    mapping(where, value)
+    _PLAIN_RUN(where, value)
+    if "decode" not in value:
+        _CELL(where, value)
+
+
+def _has_a_plain_run(where: str, value: Any) -> None:
+    plain = {run["model"] for run in value["runs"] if "decode" in run}
+    for index, run in enumerate(value["runs"]):
+        if run["model"] not in plain:
+            raise fail(f"{where}.runs[{index}].model", run["model"], "one that has a plain run")
+
+
+def _instructions(where: str, value: Any) -> None:
+    """One after the other, from cycle 0 to the last, each from an origin that is there."""
+    start = 0
+    for index, inst in enumerate(value["instructions"]):
+        at = f"{where}.instructions[{index}]"
+        if inst["start"] != start:
+            raise fail(f"{at}.start", inst["start"], f"{start}, where the one before it ends")
+        start += inst["cycles"]
+        if inst["origin"] is not None:
+            whole(f"{at}.origin", inst["origin"])
+            if inst["origin"] >= len(value["origins"]):
+                raise fail(f"{at}.origin", inst["origin"], f"less than {len(value['origins'])}")
+    if start != value["cycles"]:
+        raise fail(f"{where}.cycles", value["cycles"], f"{start}, those of the instructions")
+
+
+def _measured(where: str, value: Any) -> None:
+    """A number of guesses that was run has its speedup."""
+    if value.get("measured") is not None:
+        object_with(speedup=number)(f"{where}.measured", value["measured"])
+
+
+_PROGRAM: Final = object_with(
+    sums("histogram", BY_MNEMONIC, "instructions"), sums("cycles_by_unit", Unit),
+    name=text, instructions=whole, histogram=mapping, words_loaded=whole, weight_words=whole,
+    cycles=whole, cycles_by_unit=mapping,
+)  # fmt: skip
+
+
+def _anatomy(where: str, value: Any) -> None:
+    """Programs of files, or a verifier and what it is compared with."""
+    if "programs" in value:
+        object_with(
+            same_length("programs", "ratios"),
+            programs=list_of(_PROGRAM, 1), ratios=list_of(number),
+        )(where, value)  # fmt: skip
+    else:
+        object_with(
+            model=text, verifier=_PROGRAM, steps_together=_PROGRAM, draft=_PROGRAM,
+            steps=list_of(object_with(_PROGRAM, cache=whole), 1),
+        )(where, value)  # fmt: skip
+
+
+_CAUSALITY_BLOCK: Final = object_with(
+    same_length("tokens", "logits", "equal"),
+    tokens=list_of(whole, 1), logits=list_of(list_of(integer, 1)), equal=list_of(flag),
+)  # fmt: skip
+
+
+def _serving_cells(where: str, value: Any) -> None:
+    """A row has a cell for every cost."""
+    for index, row in enumerate(value["rows"]):
+        if len(row["cells"]) != len(value["costs"]):
+            raise fail(
+                f"the number of {where}.rows[{index}].cells", len(row["cells"]),
+                f"{len(value['costs'])}, one for each of costs",
+            )  # fmt: skip
+
+
+KINDS: Final[Mapping[str, Check]] = {
+    "decode": object_with(
+        _in_vocabulary,
+        settings=object_with(
+            model=text, draft=text, draft_noise=number, num_speculative_tokens=whole,
+            prompt=list_of(whole, 1), vocabulary=list_of(text, 1),
+        ),
+        plain=_RUN,
+        speculative=object_with(
+            _RUN,
+            blocks=whole, proposed=whole, accepted=whole, acceptance_rate=number,
+            mean_acceptance_length=number, accepted_per_position=list_of(whole),
+        ),
+        tokens_equal=flag, speedup=number, decode_speedup=number,
+    ),
+    "table": object_with(_has_a_plain_run, runs=list_of(_table_run, 1)),
+    "grid": object_with(cells=list_of(_CELL, 1)),
+    "plan": object_with(
+        cost_curve=object_with(
+            cache=whole,
+            points=list_of(
+                object_with(rows=positive, cycles=positive, relative=number, is_cliff=flag), 1
+            ),
+        ),
+        ks=list_of(object_with(_measured, k=whole, speedup=number), 1),
+    ),
+    "anatomy": _anatomy,
+    "causality": object_with(
+        model=text, cache=list_of(whole), holds=flag, blocks=list_of(_CAUSALITY_BLOCK, 1),
+    ),
+    "serving": object_with(
+        _serving_cells,
+        model=text, runs=positive, new_tokens=whole, step_cycles=number, draft_cycles=number,
+        costs=list_of(object_with(c=number, assumed=flag), 1),
+        rows=list_of(
+            object_with(
+                acceptance=number, k=whole, pass_cost=number, tokens_equal=flag,
+                cells=list_of(object_with(formula=number, measured=number, error=signed)),
+            ),
+            1,
+        ),
+    ),
+    "profile": object_with(
+        _COST, _instructions,
+        program=text,
+        origins=list_of(object_with(tensor=text, text=text)),
+        instructions=list_of(
+            object_with(
+                sums("phases", Phase),
+                text=text, unit=one_of(Unit), start=whole, cycles=whole, phases=mapping,
+                origin=lambda _where, _value: None,
+            ),
+            1,
+        ),
+    ),
+}  # fmt: skip
+"""The kinds of record, each with what one must have for a report."""
