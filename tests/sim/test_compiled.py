@@ -126,7 +126,8 @@ def test_the_longest_operand_of_any_instruction_is_prepared_for() -> None:
 
 @pytest.fixture
 def count_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of rows of each program that the compiled engine runs."""
+    """The number of rows of each program that the compiled engine runs; the tests choose it."""
+    monkeypatch.delenv("CAPRA_ENGINE", raising=False)
     calls: list[int] = []
     whole = compiled.run
 

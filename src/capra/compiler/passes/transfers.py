@@ -31,8 +31,7 @@ from capra.ir.graph import LEAVES, Graph
 from capra.isa.spec import BY_MNEMONIC
 
 _LONGEST: Final = min(
-    next(field.limit for field in BY_MNEMONIC[name].fields if field.name == "n")
-    for name in ("LD", "ST")
+    op.fields[op.index("n")].limit for op in (BY_MNEMONIC["LD"], BY_MNEMONIC["ST"])
 )
 """Words that one transfer can move."""
 
