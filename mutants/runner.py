@@ -222,7 +222,9 @@ class Runner:
         with self._copies.one() as copy:
             failed = copy.run(checks, group.keyword, healthy=True, processor_seconds=half).failed
         if failed is not None:
-            raise MutantError(f"the checks fail without any mutant ({failed}), expected all to pass")
+            raise MutantError(
+                f"the checks fail without any mutant ({failed}), expected all to pass"
+            )
 
     def _judge(self, group: Group, mutant: Mutant) -> Result:
         argument, full, seconds, failed = mutant.argument, False, 0.0, None

@@ -23,16 +23,23 @@ from capra.compiler.passes.tile import tile_operations
 from capra.compiler.passes.views import Place, place_tensors
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
+from capra.numerics import Rescale
 
+ZERO = Rescale(0, 1)
 SIZES = (1, 3, 4, 5, 7, 8, 9)
 
 
 def operations(
-    graph: Graph, depth: int = 256, ranges: dict[str, float] | None = None
+    graph: Graph,
+    depth: int = 256,
+    ranges: dict[str, float] | None = None,
+    *,
+    shared_zeros: bool = False,
 ) -> tuple[Op, ...]:
     """The operations of a graph, with range 1 for whatever is not given."""
     filled = Ranges(dict.fromkeys(graph.nodes, 1.0) | (ranges or {}))
-    return tile_operations(graph, assign_scales(graph, filled), place_tensors(graph), depth)
+    scales, places = assign_scales(graph, filled), place_tensors(graph)
+    return tile_operations(graph, scales, places, depth, shared_zeros=shared_zeros)
 
 
 def summary(ops: Sequence[Op]) -> list[str]:
@@ -94,6 +101,26 @@ def test_product_up_to_the_operand_depth_is_not_split() -> None:
     assert tiles(257) == [(256, False), (1, True)]
     assert tiles(512) == [(256, False), (256, True)]
     assert tiles(513) == [(256, False), (256, True), (1, True)]
+
+
+def test_softmaxes_share_zeros_where_as_many_rows_hide_as_many_elements() -> None:
+    """Rows, columns, and what the first row sees; where the shared buffer is 12 columns wide."""
+    shapes = {"p": (4, 9, 5), "q": (4, 8, 5), "r": (4, 12, 8), "s": (3, 9, 5), "t": (4, 6, 2)}
+    graph = Graph("g")
+    for name, (rows, cols, prefix) in shapes.items():
+        graph.input(f"x.{name}", rows, cols)
+        graph.output(graph.softmax(name, f"x.{name}", prefix=prefix))
+    ops = operations(graph, shared_zeros=True)
+    masked = {op.tensor: op.src for op in ops if isinstance(op, Requantize) and op.rescale != ZERO}
+    assert masked == {
+        "p": Place("%p.fixed", 3, 4, 9, 12), "q": Place("%q.fixed", 0, 4, 8, 8),
+        "r": Place("%p.fixed", 0, 4, 12, 12), "s": Place("%s.fixed", 0, 3, 9, 9),
+        "t": Place("%p.fixed", 6, 4, 6, 12),
+    }  # fmt: skip
+    zeroed = [op.tensor for op in ops if isinstance(op, Requantize) and op.rescale == ZERO]
+    assert zeroed == ["p", "q", "s"]
+    alone = [op for op in operations(graph) if isinstance(op, Requantize) and op.rescale == ZERO]
+    assert [op.tensor for op in alone] == [*shapes]
 
 
 def test_relu_is_fused_where_it_is_the_only_reader() -> None:

@@ -98,12 +98,34 @@ def test_an_order_that_memory_does_not_have_is_not_made() -> None:
     assert sorted(runs(graph, Load)) == [("a",), ("b",)]
 
 
-def test_parts_that_lie_in_order_are_loaded_at_once() -> None:
+@pytest.mark.parametrize("cols", [3, 300])
+def test_parts_that_lie_in_order_are_loaded_at_once(cols: int) -> None:
+    graph = Graph("g")
+    graph.input("a", 2, cols)
+    graph.input("b", 4, cols)
+    graph.concat_rows("both", ["a", "b"])
+    graph.softmax("s", "both")
+    graph.output("s")
+    assert runs(graph, Load) == [("a", "b")]
+
+
+def test_parts_with_another_one_between_them_are_not() -> None:
     graph = Graph("g")
     graph.input("a", 2, 3)
     graph.input("b", 4, 3)
-    graph.concat_rows("both", ["a", "b"])
-    graph.softmax("s", "both")
+    graph.softmax("between", "b")
+    graph.concat_rows("all", ["a", "between", "b"])
+    graph.softmax("s", "all")
+    graph.output("s")
+    assert sorted(runs(graph, Load)) == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("cols", [3, 300])
+def test_tensors_of_any_size_follow_each_other(cols: int) -> None:
+    graph = Graph("g")
+    graph.input("a", 2, cols)
+    graph.input("b", 2, cols)
+    graph.add("s", "a", "b")
     graph.output("s")
     assert runs(graph, Load) == [("a", "b")]
 
@@ -133,24 +155,37 @@ def test_words_behind_a_cache_keep_the_next_tensor_apart() -> None:
     assert runs(graph, Load) == [("x", "cache"), ("after",)]
 
 
+@pytest.mark.parametrize("names", ["abc", "cba"])
 @pytest.mark.parametrize(
     ("outputs", "stored"),
     [
-        ("bcat", ["bc", "a", "t"]), ("abt", ["ab", "t"]), ("bct", ["bct"]), ("act", ["a", "ct"]),
-        ("bat", ["b", "a", "t"]),
+        ("120t", ["12", "0", "t"]), ("01t", ["01", "t"]), ("12t", ["12t"]), ("02t", ["0", "2t"]),
+        ("10t", ["1", "0", "t"]), ("t0", ["t0"]), ("t1", ["t", "1"]),
     ],
 )  # fmt: skip
-def test_an_input_that_is_an_output_may_be_in_two_runs(outputs: str, stored: list[str]) -> None:
-    """The loads put a, b and c behind each other; stores of neighbours in that order are joined."""
+def test_an_input_that_is_an_output_may_be_in_two_runs(
+    names: str, outputs: str, stored: list[str]
+) -> None:
+    """The loads put inputs 0, 1 and 2 behind each other, whatever their names; stores add to it."""
+    named = str.maketrans("012", names)
     graph = Graph("g")
-    for name in "abc":
+    for name in names:
         graph.input(name, 2, 3)
-    graph.add("s", "a", "b")
-    graph.add("t", "s", "c")
-    for name in outputs:
+    graph.add("s", *names[:2])
+    graph.add("t", "s", names[2])
+    for name in outputs.translate(named):
         graph.output(name)
-    assert runs(graph, Load) == [("a", "b", "c")]
-    assert sorted(runs(graph, Store)) == sorted(tuple(run) for run in stored)
+    assert runs(graph, Load) == [tuple(names)]
+    assert sorted(runs(graph, Store)) == sorted(tuple(run.translate(named)) for run in stored)
+
+
+def test_any_number_of_neighbours_moves_at_once() -> None:
+    graph = Graph("g")
+    for index in range(300):
+        graph.output(graph.input(f"x{index}", 1, 1))
+    load, store = joined(graph)
+    assert isinstance(load, Load) and isinstance(store, Store)
+    assert (load.tensor, *load.followers) == (store.tensor, *store.followers) == graph.outputs
 
 
 @pytest.mark.parametrize("scratchpad", [64, 128, 256])

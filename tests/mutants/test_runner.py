@@ -140,7 +140,9 @@ def test_checks_that_need_more_than_half_of_the_time_are_no_measure(checkout: Pa
             "    while process_time() < 60:\n        pass\n"
         )
     group = Group("group", (mutant("x + x", "2 * x"),), FULL, processor_seconds=2)
-    with pytest.raises(MutantError, match=r"without any mutant \(no end in 1 s of processor time\)"):
+    with pytest.raises(
+        MutantError, match=r"without any mutant \(no end in 1 s of processor time\)"
+    ):
         list(run_groups([group], checkout))
 
 

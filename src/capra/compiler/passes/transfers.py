@@ -135,7 +135,7 @@ class _Buffers:
     def moved(self, place: Place) -> Place:
         """A place of a buffer in the joined one, which has the name of its first part."""
         chain = self._chain.get(place.buffer)
-        if chain is None or chain[0] == place.buffer:  # nothing uses it, or it is first
+        if chain is None:  # nothing uses it
             return place
         start = sum(self._words[name] for name in chain[: chain.index(place.buffer)])
         return replace(place, buffer=chain[0], offset=start + place.offset)
