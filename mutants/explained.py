@@ -15,6 +15,10 @@ _ONE_PLACE: Final = "one place goes in, so one comes out, which is the last as w
 _EQUAL_PLACES: Final = "the places of an operation are all of the same shape"
 _VECTOR: Final = "of a vector only its offset and its columns become fields of an instruction"
 _EQUAL_LENGTHS: Final = "they are of one length, which `strict` states"
+_BUFFERS_NAME: Final = (
+    "every place of a buffer holds the text that names the buffer's node, one object"
+)
+_HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
 _MARKER: Final = "callers that pass an argument in another way are an error for mypy"
 
 EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -121,6 +125,40 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "name, source = node.name, self._places[node.inputs[0]]",
             "name, source = node.name, self._places[node.inputs[ -1]]",
         ): _ONE_INPUT,
+    },
+    "src/capra/compiler/passes/transfers.py": {
+        (
+            "if len(run) == 1:",
+            "if len(run) <= 1:",
+        ): "a run has a tensor at least",
+        (
+            "self._words[place.buffer] = max(place.end, self._words.get(place.buffer, 0))",
+            "self._words[place.buffer] = max(place.end, self._words.get(place.buffer, 1))",
+        ): _HAS_A_WORD,
+        (
+            "self._words[place.buffer] = max(place.end, self._words.get(place.buffer, 0))",
+            "self._words[place.buffer] = max(place.end, self._words.get(place.buffer, -1))",
+        ): _HAS_A_WORD,
+        (
+            "if left.buffer == right.buffer:",
+            "if left.buffer is right.buffer:",
+        ): _BUFFERS_NAME,
+        (
+            "if before[-1] != left.buffer or after[0] != right.buffer:",
+            "if before[-1] is not left.buffer or after[0] != right.buffer:",
+        ): _BUFFERS_NAME,
+        (
+            "if before[-1] != left.buffer or after[0] != right.buffer:",
+            "if before[-1] != left.buffer or after[0] is not right.buffer:",
+        ): _BUFFERS_NAME,
+        (
+            "if left.end != self._words[left.buffer] or right.offset != 0:",
+            "if left.end < self._words[left.buffer] or right.offset != 0:",
+        ): "the words of a buffer are those up to the last end of a place",
+        (
+            "if left.end != self._words[left.buffer] or right.offset != 0:",
+            "if left.end != self._words[left.buffer] or right.offset > 0:",
+        ): "no offset is below 0",
     },
     "src/capra/compiler/passes/buffers.py": {
         (

@@ -88,8 +88,9 @@ GROUP: Final = Group(
         ),
         Mutant(
             "cells of the grid in the order of the record", _EXPERIMENTS,
-            "ks = sorted({cell[\"k\"] for cell in cells})\n    table = plain_table(\"draft noise\"",
-            "ks = list({cell[\"k\"]: 0 for cell in cells})\n    table = plain_table(\"draft noise\"",
+            'ks = sorted({cell["k"] for cell in cells})\n    table = plain_table("draft noise"',
+            'ks = [*dict.fromkeys(cell["k"] for cell in cells)]\n'
+            '    table = plain_table("draft noise"',
             "columns of k stand in any order",
             _TEST_TABLES,
         ),

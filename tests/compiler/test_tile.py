@@ -117,8 +117,17 @@ def test_softmaxes_share_zeros_where_as_many_rows_hide_as_many_elements() -> Non
         "r": Place("%p.fixed", 0, 4, 12, 12), "s": Place("%s.fixed", 0, 3, 9, 9),
         "t": Place("%p.fixed", 6, 4, 6, 12),
     }  # fmt: skip
-    zeroed = [op.tensor for op in ops if isinstance(op, Requantize) and op.rescale == ZERO]
-    assert zeroed == ["p", "q", "s"]
+    zeros = [op for op in ops if isinstance(op, Requantize) and op.rescale == ZERO]
+    assert [(op.dst, op.src) for op in zeros] == [
+        (Place("%p.fixed", 3 + 5, 4, 4, 12), Place("x.p", 5, 4, 4, 9)),
+        (Place("%q.fixed", 5, 3, 3, 8), Place("x.q", 5, 3, 3, 8)),  # the last row sees all
+        (Place("%s.fixed", 5, 3, 4, 9), Place("x.s", 5, 3, 4, 9)),
+    ]
+    softmax = [(op.dst, op.src) for op in ops if isinstance(op, SoftmaxRow) and op.tensor == "t"]
+    assert softmax == [
+        (Place("%p.fixed", 6 + 12 * row, 1, 2 + row, 12), Place("x.t", 6 * row, 1, 2 + row, 6))
+        for row in range(4)
+    ]
     alone = [op for op in operations(graph) if isinstance(op, Requantize) and op.rescale == ZERO]
     assert [op.tensor for op in alone] == [*shapes]
 

@@ -9,7 +9,7 @@ from capra.compiler.optimization import O0, Optimization
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
 from capra.compiler.passes.transfers import join_transfers
-from capra.compiler.passes.views import place_tensors
+from capra.compiler.passes.views import Place, place_tensors
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
@@ -131,13 +131,14 @@ def test_tensors_of_any_size_follow_each_other(cols: int) -> None:
 
 
 def test_a_tensor_with_gaps_between_its_rows_moves_alone() -> None:
+    """a and b lie beside each other, between x and y, which have no gaps."""
     graph = Graph("g")
-    graph.input("a", 2, 3)
-    graph.input("b", 2, 4)
+    for cols, name in enumerate("xaby", 3):
+        graph.input(name, 2, cols)
     graph.concat_cols("wide", ["a", "b"])
-    graph.softmax("s", "wide")
-    graph.output("s")
-    assert runs(graph, Load) == [("a",), ("b",)]
+    for name in ("x", "wide", "y"):
+        graph.output(graph.softmax(f"s.{name}", name))
+    assert runs(graph, Load) == [("x",), ("a",), ("b",), ("y",)]
 
 
 def test_words_behind_a_cache_keep_the_next_tensor_apart() -> None:
@@ -153,6 +154,17 @@ def test_words_behind_a_cache_keep_the_next_tensor_apart() -> None:
     graph.output("s")
     graph.output("t")
     assert runs(graph, Load) == [("x", "cache"), ("after",)]
+
+
+def test_words_before_a_cache_keep_the_tensor_before_it_apart() -> None:
+    graph = Graph("g")
+    graph.input("x", 2, 3)
+    graph.input("cache", 3, 3)
+    graph.softmax("new", "x")
+    graph.concat_rows("all", ["new", "cache"])
+    graph.softmax("s", "all")
+    graph.output("s")
+    assert runs(graph, Load) == [("x",), ("cache",)]
 
 
 @pytest.mark.parametrize("names", ["abc", "cba"])
@@ -186,6 +198,7 @@ def test_any_number_of_neighbours_moves_at_once() -> None:
     load, store = joined(graph)
     assert isinstance(load, Load) and isinstance(store, Store)
     assert (load.tensor, *load.followers) == (store.tensor, *store.followers) == graph.outputs
+    assert load.dst == store.src == Place("x0", 0, 1, 300, 300)
 
 
 @pytest.mark.parametrize("scratchpad", [64, 128, 256])
