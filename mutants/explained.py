@@ -90,6 +90,14 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "if node.kind in SLICES ^ CONCATS:",
         ): _DISJOINT,
         (
+            "*, shared_zeros: bool = False,",
+            "/, shared_zeros: bool = False,",
+        ): _MARKER,
+        (
+            "if node.prefix and node.seen(0) < node.cols:",
+            "if node.prefix and node.seen(0) != node.cols:",
+        ): "a prefix is no longer than its row, which the graph holds",
+        (
             "accumulate=inner > 0,",
             "accumulate=inner != 0,",
         ): "the steps over K start at 0 and go up",
@@ -179,6 +187,16 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): "the place that comes has a word at least",
     },
     "src/capra/compiler/passes/emit.py": {
+        (
+            "for tensor, run in groupby(zip(ops, last_instruction, strict=True), "
+            "lambda o: o[0].tensor):",
+            "for tensor, run in groupby(zip(ops, last_instruction, strict=False), "
+            "lambda o: o[0].tensor):",
+        ): _EQUAL_LENGTHS,
+        (
+            "fused = [graph[name] for name in node.inputs if graph.fused_relu(name) == tensor]",
+            "fused = [graph[name] for name in node.inputs if graph.fused_relu(name) is tensor]",
+        ): "both are the text that names the relu's node, one object",
         (
             "if node.kind in SLICES | CONCATS and all(part in homes for part in node.inputs):",
             "if node.kind in SLICES ^ CONCATS and all(part in homes for part in node.inputs):",
