@@ -16,7 +16,9 @@ def _loop(
 ) -> Mutant:
     """A wrong loop of one instruction, which the naive model performs too."""
     check = f"{_TEST}::test_an_instruction_performs_its_loops[seed0-{mnemonic}]"
-    return Mutant(name, _COMPILED, find, replace, reason, (check, *more), ci=ci)
+    return Mutant(
+        f"compiled {mnemonic}: {name}", _COMPILED, find, replace, reason, (check, *more), ci=ci
+    )
 
 
 GROUP: Final = Group(
