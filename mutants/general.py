@@ -31,8 +31,8 @@ from mutants.explained import EXPLAINED
 from mutants.mutant import Group, Mutant, MutantError, Result, faults, totals
 from mutants.runner import WORKERS, run_groups
 
-PROCESSOR_SECONDS: Final = 20
-"""What all checks of a mutant may take. Those of a healthy module take less than 10."""
+PROCESSOR_SECONDS: Final = 30
+"""What all checks of a mutant may take. Those of a healthy module may take half as much."""
 
 _WHOLE_COMPILER: Final = (
     "tests/compiler/test_pipeline.py", "tests/compiler/test_refusals.py",
@@ -72,7 +72,11 @@ MODULES: Final = (
     _of_compiler("passes/emit.py", "test_emit.py"),
     _of_compiler("ops.py", "test_buffers.py"),
     _of_compiler("overlap.py", "test_overlap.py"),
-    _of_compiler("optimization.py", "test_optimization.py"),
+    _of_compiler(
+        "optimization.py",
+        "test_optimization.py::test_levels_and_lists_of_names",
+        "test_optimization.py::test_anything_else_is_refused",
+    ),
     _of_compiler("bounds.py", "test_bounds.py"),
     Module(
         "src/capra/spec_decode/decode.py",

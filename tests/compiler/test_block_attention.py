@@ -119,12 +119,12 @@ def products_are_read_twice(graph: Graph) -> None:
     graph.output("again")
 
 
-def other_third_row(query: int = 2, prefix: int = 0) -> Callable[[Graph], None]:
+def other_third_row(query: int = 2, prefix: int = 0, scale: float = 0.5) -> Callable[[Graph], None]:
     def add(graph: Graph) -> None:
         graph.slice_rows("q.r2", "q", query, 1, tag="q")
         for name in ("k", "v"):
             graph.slice_rows(f"{name}.r2", name, 0, 4, tag=name)
-        graph.scores("s.r2.h0", "q.r2", "k.r2", scale=0.5, tag="s.h0")
+        graph.scores("s.r2.h0", "q.r2", "k.r2", scale=scale, tag="s.h0")
         graph.softmax("p.r2.h0", "s.r2.h0", prefix=prefix, tag="p.h0")
         graph.matmul("a.r2.h0", "p.r2.h0", "v.r2", tag="attn")
 
@@ -142,6 +142,7 @@ def test_rows_that_follow_each_other_are_rewritten() -> None:
         third_row(seen=5), third_row(seen=3), third_row(k="other"), third_row(v="other"),
         third_row(tag=".own_scale"), scores_are_an_output, probabilities_are_read_twice,
         products_are_read_twice, other_third_row(prefix=2), other_third_row(query=3),
+        other_third_row(scale=0.5 - 1e-9), other_third_row(scale=0.5 + 1e-9),
     ],
 )  # fmt: skip
 def test_rows_that_do_not_follow_each_other_are_left_alone(change: Callable[[Graph], None]) -> None:
@@ -150,6 +151,46 @@ def test_rows_that_do_not_follow_each_other_are_left_alone(change: Callable[[Gra
     ranges = record_ranges(graph, samples)
     assert print_graph(rewritten(graph, ranges)) == print_graph(graph)
     check_agreement(graph, samples)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1 - 1e-9, 1 + 1e-9, 2.0])
+def test_a_row_of_another_range_is_left_alone(factor: float) -> None:
+    """However little it differs, and so even where it would be the same integers."""
+    graph = spoiled(third_row(tag=".own"))
+    ranges = dict(record_ranges(graph, leaf_samples(graph, 3)).values)
+    same, other = (Ranges(ranges | {"s.h0.own": ranges["s.h0"] * own}) for own in (1.0, factor))
+    assert print_graph(rewritten(graph, same)) != print_graph(graph)
+    assert print_graph(rewritten(graph, other)) == print_graph(graph)
+
+
+def rows_of_heads(*heads: int, beside: bool = False) -> Graph:
+    """Rows of attention with so many heads, all 4 columns wide, or with a part that is no head."""
+    graph = Graph("heads")
+    for name in ("q", "k", "v"):
+        graph.input(name, 4, 4)
+    parts = []
+    for row, count in enumerate(heads):
+        part = attention_row(graph, row, row + 2, count, 4 // count, k="k", v="v")
+        if beside:
+            graph.softmax(f"no_head.r{row}", f"q.r{row}", tag="attn")
+            part = graph.concat_cols(f"wide.r{row}", [part, f"no_head.r{row}"], tag="attn")
+        parts.append(part)
+    graph.output(graph.concat_rows("attn", parts, tag="attn"))
+    return graph
+
+
+@pytest.mark.parametrize("heads", [(2, 1), (1, 2)])
+def test_rows_of_other_heads_are_left_alone(heads: tuple[int, ...]) -> None:
+    graph = rows_of_heads(*heads)
+    check_agreement(graph, leaf_samples(graph, 3))
+    assert print_graph(rewritten(graph)) == print_graph(graph)
+
+
+def test_rows_with_a_part_that_is_no_head_are_left_alone() -> None:
+    assert print_graph(rewritten(rows_of_heads(1, 1))) != print_graph(rows_of_heads(1, 1))
+    graph = rows_of_heads(1, 1, beside=True)
+    check_agreement(graph, leaf_samples(graph, 3))
+    assert print_graph(rewritten(graph)) == print_graph(graph)
 
 
 # Instructions
