@@ -19,6 +19,10 @@ _BUFFERS_NAME: Final = (
     "every place of a buffer holds the text that names the buffer's node, one object"
 )
 _HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
+_SAME_FACTORS: Final = (
+    "rows read views of the same tensors, and have the same scales and factors where this is "
+    "asked: their rescales are equal"
+)
 _MARKER: Final = "callers that pass an argument in another way are an error for mypy"
 
 EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -133,6 +137,45 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "name, source = node.name, self._places[node.inputs[0]]",
             "name, source = node.name, self._places[node.inputs[ -1]]",
         ): _ONE_INPUT,
+    },
+    "src/capra/compiler/passes/block_attention.py": {
+        (
+            "return _Row(name, tuple(heads)) if len(heads) == len(parts) else None",
+            "return _Row(name, tuple(heads)) if len(heads) >= len(parts) else None",
+        ): "there are at most as many heads as parts",
+        (
+            "_continues(scales, head, above) for head, above in zip(row.heads, before.heads, "
+            "strict=True)",
+            "_continues(scales, head, above) for head, above in zip(row.heads, before.heads, "
+            "strict=False)",
+        ): _EQUAL_LENGTHS,
+        (
+            "if node.rows != 1 or not _is_read_once(graph, name):",
+            "if node.rows > 1 or not _is_read_once(graph, name):",
+        ): "every tensor has a row",
+        (
+            "if (view.rows, view.cols) == self._graph[view.source].shape:",
+            "if (view.rows, view.cols) >= self._graph[view.source].shape:",
+        ): "a view has at most the rows and the columns of its source",
+        (
+            "return len(graph.users(name)) == 1 and name not in graph.outputs",
+            "return len(graph.users(name)) <= 1 and name not in graph.outputs",
+        ): "it is asked of what something reads",
+        (
+            "and scales.product[mine.name] == scales.product[other.name]",
+            "and scales.product[mine.name] is not scales.product[other.name]",
+        ): _SAME_FACTORS,
+        (
+            "and scales.softmax_index[head.probs.name] == scales.softmax_index[above.probs.name]",
+            "and scales.softmax_index[head.probs.name] is not "
+            "scales.softmax_index[above.probs.name]",
+        ): _SAME_FACTORS,
+    },
+    "src/capra/compiler/bounds.py": {
+        (
+            "self._cycles[one.unit] += (words - 1) * (two.cycles - one.cycles)",
+            "self._cycles[one.unit] += (words - 1) * (two.cycles % one.cycles)",
+        ): "a second word costs less than the first one with its instruction",
     },
     "src/capra/compiler/passes/transfers.py": {
         (

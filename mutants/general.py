@@ -81,7 +81,12 @@ MODULES: Final = (
     Module(
         "src/capra/spec_decode/decode.py",
         ("tests/spec_decode/test_decode.py",),
-        ("tests/spec_decode",),
+        (
+            "tests/spec_decode/test_metrics.py",
+            "tests/spec_decode/test_proposers.py",
+            "tests/spec_decode/test_certificate.py::"
+            "test_every_draft_and_k_gives_the_digests_of_the_plain_run[structured]",
+        ),
     ),
 )
 

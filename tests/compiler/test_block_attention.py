@@ -72,11 +72,15 @@ def test_whole_keys_and_values_are_read_without_a_view() -> None:
     assert scores.inputs == ("q", "k.all")
 
 
-def test_names_that_look_like_the_passs_own_are_avoided() -> None:
+@pytest.mark.parametrize("name", ["s.r0.h0.block", "s.r0.h0.rows"])
+def test_names_that_look_like_the_passs_own_are_avoided(name: str) -> None:
     graph = attention_graph(2, 0, 1, 4)
-    graph.softmax("s.r0.h0.block", "attn")
-    graph.output("s.r0.h0.block")
-    assert "s.r0.h0.block_" in rewritten(graph).nodes
+    graph.softmax(name, "attn")
+    graph.output(name)
+    nodes = rewritten(graph).nodes
+    assert nodes[name].kind is Kind.SOFTMAX and nodes[name].inputs == ("attn",)
+    made = nodes.keys() - graph.nodes.keys()
+    assert made and all((".block_" if "block" in name else ".block") in each for each in made)
     check_agreement(graph, leaf_samples(graph, 0))
 
 
@@ -140,7 +144,8 @@ def test_rows_that_follow_each_other_are_rewritten() -> None:
     "change",
     [
         third_row(seen=5), third_row(seen=3), third_row(k="other"), third_row(v="other"),
-        third_row(tag=".own_scale"), scores_are_an_output, probabilities_are_read_twice,
+        third_row(tag=".own_scale"), third_row(as_matmul=True),
+        scores_are_an_output, probabilities_are_read_twice,
         products_are_read_twice, other_third_row(prefix=2), other_third_row(query=3),
         other_third_row(scale=0.5 - 1e-9), other_third_row(scale=0.5 + 1e-9),
     ],
@@ -163,14 +168,16 @@ def test_a_row_of_another_range_is_left_alone(factor: float) -> None:
     assert print_graph(rewritten(graph, other)) == print_graph(graph)
 
 
-def rows_of_heads(*heads: int, beside: bool = False) -> Graph:
+def rows_of_heads(*heads: int, beside: bool = False, as_matmul: bool = False) -> Graph:
     """Rows of attention with so many heads, all 4 columns wide, or with a part that is no head."""
     graph = Graph("heads")
     for name in ("q", "k", "v"):
         graph.input(name, 4, 4)
     parts = []
     for row, count in enumerate(heads):
-        part = attention_row(graph, row, row + 2, count, 4 // count, k="k", v="v")
+        part = attention_row(
+            graph, row, row + 2, count, 4 // count, k="k", v="v", as_matmul=as_matmul
+        )
         if beside:
             graph.softmax(f"no_head.r{row}", f"q.r{row}", tag="attn")
             part = graph.concat_cols(f"wide.r{row}", [part, f"no_head.r{row}"], tag="attn")
@@ -179,9 +186,39 @@ def rows_of_heads(*heads: int, beside: bool = False) -> Graph:
     return graph
 
 
+def test_any_number_of_heads_is_rewritten() -> None:
+    blocks = rewritten(attention_graph(2, 0, 257, 1))
+    assert [n.rows for n in blocks if n.kind is Kind.SOFTMAX] == [2] * 257
+
+
+def test_scores_may_be_a_transposed_product() -> None:
+    graph = rows_of_heads(2, 2, 2, as_matmul=True)
+    check_agreement(graph, leaf_samples(graph, 3))
+    products = [(n.shape, n.transpose_b) for n in rewritten(graph) if n.kind is Kind.MATMUL]
+    assert products == [((3, 4), True), ((3, 2), False)] * 2
+
+
 @pytest.mark.parametrize("heads", [(2, 1), (1, 2)])
 def test_rows_of_other_heads_are_left_alone(heads: tuple[int, ...]) -> None:
     graph = rows_of_heads(*heads)
+    check_agreement(graph, leaf_samples(graph, 3))
+    assert print_graph(rewritten(graph)) == print_graph(graph)
+
+
+def test_pairs_of_rows_are_left_alone() -> None:
+    """Each sees one key more than the pair above it, as single rows would."""
+    graph = Graph("pairs")
+    for name in ("q", "k", "v"):
+        graph.input(name, 4, 4)
+    parts = []
+    for first in range(2):
+        graph.slice_rows(f"q.{first}", "q", first, 2)
+        for name in ("k", "v"):
+            graph.slice_rows(f"{name}.{first}", name, 0, first + 2)
+        graph.scores(f"s.{first}", f"q.{first}", f"k.{first}", tag="s")
+        graph.softmax(f"p.{first}", f"s.{first}", tag="p")
+        parts.append(graph.matmul(f"a.{first}", f"p.{first}", f"v.{first}", tag="attn"))
+    graph.output(graph.concat_rows("attn", parts, tag="attn"))
     check_agreement(graph, leaf_samples(graph, 3))
     assert print_graph(rewritten(graph)) == print_graph(graph)
 
