@@ -150,6 +150,13 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "strict=False)",
         ): _EQUAL_LENGTHS,
         (
+            "if scores.kind not in PRODUCTS or not scores.transpose_b:",
+            "if scores.kind not in PRODUCTS and not scores.transpose_b:",
+        ): (
+            "only products are transposed; and rows of one that is not do not follow each other: "
+            "its right operand has as many rows as the query has columns, in every row"
+        ),
+        (
             "if node.rows != 1 or not _is_read_once(graph, name):",
             "if node.rows > 1 or not _is_read_once(graph, name):",
         ): "every tensor has a row",
@@ -172,6 +179,18 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _SAME_FACTORS,
     },
     "src/capra/compiler/bounds.py": {
+        (
+            "self._computed = [n for n in self._needed if n.kind not in LEAVES | SLICES | CONCATS]",
+            "self._computed = [n for n in self._needed if n.kind not in LEAVES ^ SLICES | CONCATS]",
+        ): _DISJOINT,
+        (
+            "self._computed = [n for n in self._needed if n.kind not in LEAVES | SLICES | CONCATS]",
+            "self._computed = [n for n in self._needed if n.kind not in LEAVES | SLICES ^ CONCATS]",
+        ): _DISJOINT,
+        (
+            "return a.buffer == b.buffer and overlap",
+            "return a.buffer is b.buffer and overlap",
+        ): _BUFFERS_NAME,
         (
             "self._cycles[one.unit] += (words - 1) * (two.cycles - one.cycles)",
             "self._cycles[one.unit] += (words - 1) * (two.cycles % one.cycles)",
