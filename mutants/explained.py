@@ -19,6 +19,7 @@ _BUFFERS_NAME: Final = (
     "every place of a buffer holds the text that names the buffer's node, one object"
 )
 _HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
+_ONE_SCALE: Final = "rows of one concatenation have one scale, whichever of their tags is asked"
 _SAME_FACTORS: Final = (
     "rows read views of the same tensors, and have the same scales and factors where this is "
     "asked: their rescales are equal"
@@ -144,10 +145,8 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "return _Row(name, tuple(heads)) if len(heads) >= len(parts) else None",
         ): "there are at most as many heads as parts",
         (
-            "_continues(scales, head, above) for head, above in zip(row.heads, before.heads, "
-            "strict=True)",
-            "_continues(scales, head, above) for head, above in zip(row.heads, before.heads, "
-            "strict=False)",
+            "pairs = zip(row.heads, before.heads, strict=True)",
+            "pairs = zip(row.heads, before.heads, strict=False)",
         ): _EQUAL_LENGTHS,
         (
             "if scores.kind not in PRODUCTS or not scores.transpose_b:",
@@ -156,6 +155,34 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "only products are transposed; and rows of one that is not do not follow each other: "
             "its right operand has as many rows as the query has columns, in every row"
         ),
+        (
+            "return self.name == self.heads[0].product.name",
+            "return self.name == self.heads[ -1].product.name",
+        ): "where there are several heads, none has the name of the row",
+        (
+            "scores = graph[probs.inputs[0]]",
+            "scores = graph[probs.inputs[ -1]]",
+        ): _ONE_INPUT,
+        (
+            "self._head([row.heads[head] for row in rows]) for head in range(len(rows[0].heads))",
+            "self._head([row.heads[head] for row in rows]) for head in range(len(rows[ -1].heads))",
+        ): "all rows have as many heads",
+        (
+            "if rows[0].is_head:",
+            "if rows[ -1].is_head:",
+        ): "either all rows are heads or none is",
+        (
+            "return heads[0]",
+            "return heads[ -1]",
+        ): "there is one",
+        (
+            "self._graph.concat_cols(name, heads, tag=self._old[rows[0].name].tag)",
+            "self._graph.concat_cols(name, heads, tag=self._old[rows[ -1].name].tag)",
+        ): _ONE_SCALE,
+        (
+            "self._scale[name] = self._scale[rows[0].name]",
+            "self._scale[name] = self._scale[rows[ -1].name]",
+        ): _ONE_SCALE,
         (
             "if node.rows != 1 or not _is_read_once(graph, name):",
             "if node.rows > 1 or not _is_read_once(graph, name):",
@@ -179,6 +206,26 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _SAME_FACTORS,
     },
     "src/capra/compiler/bounds.py": {
+        (
+            "ends[place.buffer] = max(place.end, ends.get(place.buffer, 0))",
+            "ends[place.buffer] = max(place.end, ends.get(place.buffer, 1))",
+        ): _HAS_A_WORD,
+        (
+            "ends[place.buffer] = max(place.end, ends.get(place.buffer, 0))",
+            "ends[place.buffer] = max(place.end, ends.get(place.buffer, -1))",
+        ): _HAS_A_WORD,
+        (
+            'size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 0)}',
+            'size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start != 0)}',
+        ): "the steps over K start at 0 and go up",
+        (
+            'size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 0)}',
+            'size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 1)}',
+        ): "the first step over K is at 0, the second at the operand depth",
+        (
+            "rescaled = set(zip(node.inputs, self._scales.addends[node.name], strict=True))",
+            "rescaled = set(zip(node.inputs, self._scales.addends[node.name], strict=False))",
+        ): _EQUAL_LENGTHS,
         (
             "self._computed = [n for n in self._needed if n.kind not in LEAVES | SLICES | CONCATS]",
             "self._computed = [n for n in self._needed if n.kind not in LEAVES ^ SLICES | CONCATS]",

@@ -17,6 +17,7 @@ from capra.ir.graph import Graph, Kind
 from capra.ir.interpreter import evaluate_int
 from capra.ir.ranges import Ranges, record_ranges
 from capra.ir.reference import evaluate_float
+from capra.ir.rewrite import add_copy
 from capra.ir.text import print_graph
 from capra.isa.chip import Chip
 from capra.numerics import quantize
@@ -64,6 +65,12 @@ def test_a_tile_is_four_rows_over_the_prefix_of_its_last() -> None:
     assert shapes == [((4, 7), 4), ((2, 9), 8)]
     products = [node for node in blocks if node.kind is Kind.MATMUL and node.rows <= 4]
     assert [blocks[node.inputs[1]].rows for node in products] == [7, 9]
+
+
+def test_a_tile_is_named_and_tagged_as_its_first_row() -> None:
+    blocks = rewritten(attention_graph(6, 0, 2, 2))
+    made = {n.name: n.tag for n in blocks if n.kind is Kind.CONCAT_COLS and n.rows > 1}
+    assert made == {"attn.r0.block": "attn", "attn.r4.block": "attn"}
 
 
 def test_whole_keys_and_values_are_read_without_a_view() -> None:
@@ -203,6 +210,21 @@ def test_rows_of_other_heads_are_left_alone(heads: tuple[int, ...]) -> None:
     graph = rows_of_heads(*heads)
     check_agreement(graph, leaf_samples(graph, 3))
     assert print_graph(rewritten(graph)) == print_graph(graph)
+
+
+@pytest.mark.parametrize("wide", [0, 1])
+def test_a_head_and_a_concatenation_of_one_are_left_alone(wide: int) -> None:
+    graph = rows_of_heads(1, 1)
+    mixed = Graph("mixed")
+    for node in graph:
+        if node.name == "attn":
+            parts = list(node.inputs)
+            parts[wide] = mixed.concat_cols("wide", [parts[wide]], tag="attn")
+            mixed.output(mixed.concat_rows("attn", parts, tag="attn"))
+        else:
+            add_copy(mixed, node)
+    check_agreement(mixed, leaf_samples(mixed, 3))
+    assert print_graph(rewritten(mixed)) == print_graph(mixed)
 
 
 def test_pairs_of_rows_are_left_alone() -> None:
