@@ -20,6 +20,7 @@ _BUFFERS_NAME: Final = (
 )
 _HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
 _ONE_SCALE: Final = "rows of one concatenation have one scale, whichever of their tags is asked"
+_SEEN: Final = "no row sees more than its columns, which the graph holds"
 _SAME_FACTORS: Final = (
     "rows read views of the same tensors, and have the same scales and factors where this is "
     "asked: their rescales are equal"
@@ -101,7 +102,11 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         (
             "if node.prefix and node.seen(0) < node.cols:",
             "if node.prefix and node.seen(0) != node.cols:",
-        ): "a prefix is no longer than its row, which the graph holds",
+        ): _SEEN,
+        (
+            "blind = sum(node.seen(row) < node.cols for row in range(node.rows))",
+            "blind = sum(node.seen(row) != node.cols for row in range(node.rows))",
+        ): _SEEN,
         (
             "accumulate=inner > 0,",
             "accumulate=inner != 0,",
