@@ -15,14 +15,14 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from mutants import certify, compiler, lab, machine, rtl, speculation
+from mutants import certify, compiled, compiler, lab, machine, report, rtl, speculation
 from mutants.generated import generated_group
 from mutants.mutant import Group, MutantError, Result, check_tables, faults, record, totals
 from mutants.runner import run_groups
 
 TABLES: Final = (
-    compiler.GROUP, certify.GROUP, speculation.GROUP, lab.GROUP, machine.ISA, machine.SIMULATOR,
-    rtl.GROUP,
+    compiler.GROUP, certify.GROUP, speculation.GROUP, lab.GROUP, report.GROUP, machine.ISA,
+    machine.SIMULATOR, compiled.GROUP, rtl.GROUP,
 )  # fmt: skip
 GENERATED: Final = "rtl-generated"
 CHOICES: Final = (*(table.name for table in TABLES), GENERATED, "all", "ci")

@@ -13,6 +13,7 @@ _EMIT: Final = "src/capra/compiler/passes/emit.py"
 _OVERLAP: Final = "src/capra/compiler/overlap.py"
 _BLOCKS: Final = "src/capra/compiler/passes/block_attention.py"
 _TRANSFERS: Final = "src/capra/compiler/passes/transfers.py"
+_PIPELINE: Final = "src/capra/compiler/pipeline.py"
 _BOUNDS: Final = "src/capra/compiler/bounds.py"
 _TERMS: Final = "src/capra/certify/terms.py"
 
@@ -26,6 +27,7 @@ _TEST_OVERLAP: Final = ("tests/compiler/test_overlap.py",)
 _TEST_RANGES: Final = ("tests/ir/test_ranges.py",)
 _TEST_BLOCKS: Final = ("tests/compiler/test_block_attention.py",)
 _TEST_TRANSFERS: Final = ("tests/compiler/test_transfers.py",)
+_TEST_OPTIMIZATION: Final = "tests/compiler/test_optimization.py"
 _TEST_BOUNDS: Final = ("tests/compiler/test_bounds.py",)
 _TEST_TERMS: Final = ("tests/certify/test_terms.py",)
 
@@ -499,6 +501,55 @@ GROUP: Final = Group(
             "if right.offset != 0:",
             "the tensors do not follow each other in the scratchpad",
             _TEST_TRANSFERS,
+        ),
+        Mutant(
+            "run of tensors longer than a transfer", _TRANSFERS,
+            "elif before and words <= _LONGEST and buffers.join(",
+            "elif before and buffers.join(",
+            "no instruction counts as many words",
+            _TEST_TRANSFERS,
+        ),
+        Mutant(
+            "tensors with gaps joined", _TRANSFERS,
+            "if not (left.is_contiguous and right.is_contiguous):",
+            "if False:",
+            "the words between their rows are something else's",
+            _TEST_TRANSFERS,
+        ),
+        Mutant(
+            "parts of one buffer moved at once in any order", _TRANSFERS,
+            "return right.offset == left.end",
+            "return True",
+            "they do not follow each other in the scratchpad",
+            _TEST_TRANSFERS,
+        ),
+        Mutant(
+            "joined buffers moved at once in any order", _TRANSFERS,
+            "return before.index(right.buffer) == before.index(left.buffer) + 1",
+            "return True",
+            "they do not follow each other in the scratchpad",
+            _TEST_TRANSFERS,
+        ),
+        Mutant(
+            "joined buffers that do not fit kept", _PIPELINE,
+            "if fits(joined, chip.scratchpad_words, reuse=reuse):",
+            "if True:",
+            "a program that fits without the pass is refused with it",
+            _TEST_TRANSFERS,
+        ),
+        Mutant(
+            "unread outputs stored all the same", "src/capra/lm/target.py",
+            'with_attention="unread-outputs" not in optimize',
+            "with_attention=True",
+            "every layer's attention goes to memory for nobody",
+            (f"{_TEST_OPTIMIZATION}::test_what_no_session_reads_stays_in_the_scratchpad",),
+        ),
+        Mutant(
+            "level 1 without its last pass", "src/capra/compiler/optimization.py",
+            "O1: Final[Optimization] = frozenset(OPTIMIZATIONS)",
+            "O1: Final[Optimization] = frozenset(OPTIMIZATIONS[:-1])",
+            "blocks have guesses behind the last token",
+            (f"{_TEST_OPTIMIZATION}::test_levels_and_lists_of_names",),
         ),
         Mutant(
             "bound takes a sum of one row for one of four", _BOUNDS,

@@ -15,6 +15,16 @@ _ONE_PLACE: Final = "one place goes in, so one comes out, which is the last as w
 _EQUAL_PLACES: Final = "the places of an operation are all of the same shape"
 _VECTOR: Final = "of a vector only its offset and its columns become fields of an instruction"
 _EQUAL_LENGTHS: Final = "they are of one length, which `strict` states"
+_BUFFERS_NAME: Final = (
+    "every place of a buffer holds the text that names the buffer's node, one object"
+)
+_HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
+_ONE_SCALE: Final = "rows of one concatenation have one scale, whichever of their tags is asked"
+_SEEN: Final = "no row sees more than its columns, which the graph holds"
+_SAME_FACTORS: Final = (
+    "rows read views of the same tensors, and have the same scales and factors where this is "
+    "asked: their rescales are equal"
+)
 _MARKER: Final = "callers that pass an argument in another way are an error for mypy"
 
 EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -86,6 +96,18 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "if node.kind in SLICES ^ CONCATS:",
         ): _DISJOINT,
         (
+            "*, shared_zeros: bool = False,",
+            "/, shared_zeros: bool = False,",
+        ): _MARKER,
+        (
+            "if node.prefix and node.seen(0) < node.cols:",
+            "if node.prefix and node.seen(0) != node.cols:",
+        ): _SEEN,
+        (
+            "blind = sum(node.seen(row) < node.cols for row in range(node.rows))",
+            "blind = sum(node.seen(row) != node.cols for row in range(node.rows))",
+        ): _SEEN,
+        (
             "accumulate=inner > 0,",
             "accumulate=inner != 0,",
         ): "the steps over K start at 0 and go up",
@@ -122,6 +144,144 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "name, source = node.name, self._places[node.inputs[ -1]]",
         ): _ONE_INPUT,
     },
+    "src/capra/compiler/passes/block_attention.py": {
+        (
+            "return _Row(name, tuple(heads)) if len(heads) == len(parts) else None",
+            "return _Row(name, tuple(heads)) if len(heads) >= len(parts) else None",
+        ): "there are at most as many heads as parts",
+        (
+            "pairs = zip(row.heads, before.heads, strict=True)",
+            "pairs = zip(row.heads, before.heads, strict=False)",
+        ): _EQUAL_LENGTHS,
+        (
+            "if scores.kind not in PRODUCTS or not scores.transpose_b:",
+            "if scores.kind not in PRODUCTS and not scores.transpose_b:",
+        ): (
+            "only products are transposed; and rows of one that is not do not follow each other: "
+            "its right operand has as many rows as the query has columns, in every row"
+        ),
+        (
+            "return self.name == self.heads[0].product.name",
+            "return self.name == self.heads[ -1].product.name",
+        ): "where there are several heads, none has the name of the row",
+        (
+            "scores = graph[probs.inputs[0]]",
+            "scores = graph[probs.inputs[ -1]]",
+        ): _ONE_INPUT,
+        (
+            "self._head([row.heads[head] for row in rows]) for head in range(len(rows[0].heads))",
+            "self._head([row.heads[head] for row in rows]) for head in range(len(rows[ -1].heads))",
+        ): "all rows have as many heads",
+        (
+            "if rows[0].is_head:",
+            "if rows[ -1].is_head:",
+        ): "either all rows are heads or none is",
+        (
+            "return heads[0]",
+            "return heads[ -1]",
+        ): "there is one",
+        (
+            "self._graph.concat_cols(name, heads, tag=self._old[rows[0].name].tag)",
+            "self._graph.concat_cols(name, heads, tag=self._old[rows[ -1].name].tag)",
+        ): _ONE_SCALE,
+        (
+            "self._scale[name] = self._scale[rows[0].name]",
+            "self._scale[name] = self._scale[rows[ -1].name]",
+        ): _ONE_SCALE,
+        (
+            "if node.rows != 1 or not _is_read_once(graph, name):",
+            "if node.rows > 1 or not _is_read_once(graph, name):",
+        ): "every tensor has a row",
+        (
+            "if (view.rows, view.cols) == self._graph[view.source].shape:",
+            "if (view.rows, view.cols) >= self._graph[view.source].shape:",
+        ): "a view has at most the rows and the columns of its source",
+        (
+            "return len(graph.users(name)) == 1 and name not in graph.outputs",
+            "return len(graph.users(name)) <= 1 and name not in graph.outputs",
+        ): "it is asked of what something reads",
+        (
+            "and scales.product[mine.name] == scales.product[other.name]",
+            "and scales.product[mine.name] is not scales.product[other.name]",
+        ): _SAME_FACTORS,
+        (
+            "and scales.softmax_index[head.probs.name] == scales.softmax_index[above.probs.name]",
+            "and scales.softmax_index[head.probs.name] is not "
+            "scales.softmax_index[above.probs.name]",
+        ): _SAME_FACTORS,
+    },
+    "src/capra/compiler/bounds.py": {
+        (
+            "ends[place.buffer] = max(place.end, ends.get(place.buffer, 0))",
+            "ends[place.buffer] = max(place.end, ends.get(place.buffer, 1))",
+        ): _HAS_A_WORD,
+        (
+            "ends[place.buffer] = max(place.end, ends.get(place.buffer, 0))",
+            "ends[place.buffer] = max(place.end, ends.get(place.buffer, -1))",
+        ): _HAS_A_WORD,
+        (
+            'size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 0)}',
+            'size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start != 0)}',
+        ): "the steps over K start at 0 and go up",
+        (
+            'size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 0)}',
+            'size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 1)}',
+        ): "the first step over K is at 0, the second at the operand depth",
+        (
+            "rescaled = set(zip(node.inputs, self._scales.addends[node.name], strict=True))",
+            "rescaled = set(zip(node.inputs, self._scales.addends[node.name], strict=False))",
+        ): _EQUAL_LENGTHS,
+        (
+            "self._computed = [n for n in self._needed if n.kind not in LEAVES | SLICES | CONCATS]",
+            "self._computed = [n for n in self._needed if n.kind not in LEAVES ^ SLICES | CONCATS]",
+        ): _DISJOINT,
+        (
+            "self._computed = [n for n in self._needed if n.kind not in LEAVES | SLICES | CONCATS]",
+            "self._computed = [n for n in self._needed if n.kind not in LEAVES | SLICES ^ CONCATS]",
+        ): _DISJOINT,
+        (
+            "return a.buffer == b.buffer and overlap",
+            "return a.buffer is b.buffer and overlap",
+        ): _BUFFERS_NAME,
+        (
+            "self._cycles[one.unit] += (words - 1) * (two.cycles - one.cycles)",
+            "self._cycles[one.unit] += (words - 1) * (two.cycles % one.cycles)",
+        ): "a second word costs less than the first one with its instruction",
+    },
+    "src/capra/compiler/passes/transfers.py": {
+        (
+            "if len(run) == 1:",
+            "if len(run) <= 1:",
+        ): "a run has a tensor at least",
+        (
+            "self._words[place.buffer] = max(place.end, self._words.get(place.buffer, 0))",
+            "self._words[place.buffer] = max(place.end, self._words.get(place.buffer, 1))",
+        ): _HAS_A_WORD,
+        (
+            "self._words[place.buffer] = max(place.end, self._words.get(place.buffer, 0))",
+            "self._words[place.buffer] = max(place.end, self._words.get(place.buffer, -1))",
+        ): _HAS_A_WORD,
+        (
+            "if left.buffer == right.buffer:",
+            "if left.buffer is right.buffer:",
+        ): _BUFFERS_NAME,
+        (
+            "if before[-1] != left.buffer or after[0] != right.buffer:",
+            "if before[-1] is not left.buffer or after[0] != right.buffer:",
+        ): _BUFFERS_NAME,
+        (
+            "if before[-1] != left.buffer or after[0] != right.buffer:",
+            "if before[-1] != left.buffer or after[0] is not right.buffer:",
+        ): _BUFFERS_NAME,
+        (
+            "if left.end != self._words[left.buffer] or right.offset != 0:",
+            "if left.end < self._words[left.buffer] or right.offset != 0:",
+        ): "the words of a buffer are those up to the last end of a place",
+        (
+            "if left.end != self._words[left.buffer] or right.offset != 0:",
+            "if left.end != self._words[left.buffer] or right.offset > 0:",
+        ): "no offset is below 0",
+    },
     "src/capra/compiler/passes/buffers.py": {
         (
             "ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True",
@@ -141,6 +301,16 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): "the place that comes has a word at least",
     },
     "src/capra/compiler/passes/emit.py": {
+        (
+            "for tensor, run in groupby(zip(ops, last_instruction, strict=True), "
+            "lambda o: o[0].tensor):",
+            "for tensor, run in groupby(zip(ops, last_instruction, strict=False), "
+            "lambda o: o[0].tensor):",
+        ): _EQUAL_LENGTHS,
+        (
+            "fused = [graph[name] for name in node.inputs if graph.fused_relu(name) == tensor]",
+            "fused = [graph[name] for name in node.inputs if graph.fused_relu(name) is tensor]",
+        ): "both are the text that names the relu's node, one object",
         (
             "if node.kind in SLICES | CONCATS and all(part in homes for part in node.inputs):",
             "if node.kind in SLICES ^ CONCATS and all(part in homes for part in node.inputs):",

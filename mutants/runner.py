@@ -55,6 +55,7 @@ class Copy:
 
     def __init__(self, checkout: Path, directory: Path) -> None:
         self._root = directory
+        self._mutants = 0
         shutil.copytree(checkout, self._root, ignore=shutil.ignore_patterns(*_NOT_COPIED))
         self._server = subprocess.Popen(  # noqa: S603
             [sys.executable, "-P", str(Path(__file__).with_name("server.py"))],
@@ -67,18 +68,19 @@ class Copy:
         self._server.communicate()
 
     @contextmanager
-    def mutated(self, file: str, text: str) -> Iterator[None]:
-        """The copy with one other text, until the block ends.
+    def mutated(self, file: str, text: str) -> Iterator[Path]:
+        """The copy with one other text, until the block ends; yields the changed file.
 
-        The changed file is given a time of its own: Python takes bytecode for fresh when time and
-        size are equal. Bytecode of a mutant is never written.
+        The changed file is given a time of its own: Python takes bytecode, and numba machine code,
+        for fresh when time and size are equal. Bytecode of a mutant is never written.
         """
         path = self._root / file
         before, status = path.read_bytes(), path.stat()
         path.write_text(text)
-        os.utime(path, (0, 0))
+        self._mutants += 1
+        os.utime(path, (self._mutants, self._mutants))
         try:
-            yield
+            yield path
         finally:
             path.write_bytes(before)
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -215,10 +217,14 @@ class Runner:
             return list(pool.map(lambda mutant: self._judge(group, mutant), group.mutants))
 
     def _expect_healthy(self, group: Group, checks: Sequence[str]) -> None:
+        """Within half of the processor time of a mutant: where time is evidence, it is ample."""
+        half = None if group.processor_seconds is None else max(1, group.processor_seconds // 2)
         with self._copies.one() as copy:
-            failed = copy.run(checks, group.keyword, healthy=True).failed
+            failed = copy.run(checks, group.keyword, healthy=True, processor_seconds=half).failed
         if failed is not None:
-            raise MutantError(f"{failed} fails without any mutant, expected it to pass")
+            raise MutantError(
+                f"the checks fail without any mutant ({failed}), expected all to pass"
+            )
 
     def _judge(self, group: Group, mutant: Mutant) -> Result:
         argument, full, seconds, failed = mutant.argument, False, 0.0, None

@@ -1,6 +1,7 @@
 """Attention row by row, as the models' graphs have it, in random shapes."""
 
 import random
+from functools import partial
 
 from capra.ir.graph import Graph
 
@@ -20,8 +21,10 @@ def attention_graph(rows: int, cache: int, heads: int, width: int, *, name: str 
         if cache:
             graph.input(f"{new}.cache", cache, whole, tag=new)
             sources[new] = graph.concat_rows(f"{new}.all", [f"{new}.cache", new], tag=new)
-    parts = [attention_row(graph, row, cache + row + 1, heads, width, **sources)
-             for row in range(rows)]  # fmt: skip
+    k, v = sources["k"], sources["v"]
+    parts = [
+        attention_row(graph, row, cache + row + 1, heads, width, k=k, v=v) for row in range(rows)
+    ]
     graph.concat_rows("attn", parts, tag="attn")
     for output in ("k", "v", "attn"):
         graph.output(output)
@@ -29,9 +32,13 @@ def attention_graph(rows: int, cache: int, heads: int, width: int, *, name: str 
 
 
 def attention_row(
-    graph: Graph, row: int, seen: int, heads: int, width: int, *, k: str, v: str, tag: str = ""
-) -> str:
-    """Row `row` of the attention over the first `seen` rows of k and v."""
+    graph: Graph, row: int, seen: int, heads: int, width: int, *, k: str, v: str, tag: str = "",
+    as_matmul: bool = False,
+) -> str:  # fmt: skip
+    """Row `row` of the attention over the first `seen` rows of k and v.
+
+    With `as_matmul` the scores are a transposed product, which is another kind of node.
+    """
     graph.slice_rows(f"q.r{row}", "q", row, 1, tag="q")
     graph.slice_rows(f"k.r{row}", k, 0, seen, tag="k")
     graph.slice_rows(f"v.r{row}", v, 0, seen, tag="v")
@@ -43,9 +50,8 @@ def attention_row(
                 cut = f"{each}.r{row}.h{head}"
                 operands[each] = graph.slice_cols(cut, source, head * width, width, tag=each)
         at = f"r{row}.h{head}"
-        graph.scores(
-            f"s.{at}", operands["q"], operands["k"], scale=width**-0.5, tag=f"s.h{head}{tag}"
-        )
+        scores = partial(graph.matmul, transpose_b=True) if as_matmul else graph.scores
+        scores(f"s.{at}", operands["q"], operands["k"], scale=width**-0.5, tag=f"s.h{head}{tag}")
         graph.softmax(f"p.{at}", f"s.{at}", tag=f"p.h{head}")
         graph.matmul(f"a.{at}", f"p.{at}", operands["v"], tag="attn")
         products.append(f"a.{at}")

@@ -17,6 +17,7 @@ from capra.ir.graph import Graph, Kind
 from capra.ir.interpreter import evaluate_int
 from capra.ir.ranges import Ranges, record_ranges
 from capra.ir.reference import evaluate_float
+from capra.ir.rewrite import add_copy
 from capra.ir.text import print_graph
 from capra.isa.chip import Chip
 from capra.numerics import quantize
@@ -29,12 +30,6 @@ ZEROS: Optimization = BLOCKS | {"shared-zeros"}
 def rewritten(graph: Graph, ranges: Ranges | None = None) -> Graph:
     ranges = ranges or record_ranges(graph, leaf_samples(graph, 0))
     return block_attention(graph, assign_scales(graph, ranges))[0]
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + 30))
-def test_random_attention_computes_the_rows_of_the_original(seed: int) -> None:
-    graph = random_attention(seed)
-    check_agreement(graph, leaf_samples(graph, seed), Chip(scratchpad_words=1 << 14))
 
 
 @pytest.mark.parametrize(("rows", "cache", "heads"), [(2, 0, 1), (4, 3, 2), (5, 1, 1), (9, 2, 3)])
@@ -72,17 +67,27 @@ def test_a_tile_is_four_rows_over_the_prefix_of_its_last() -> None:
     assert [blocks[node.inputs[1]].rows for node in products] == [7, 9]
 
 
+def test_a_tile_is_named_and_tagged_as_its_first_row() -> None:
+    blocks = rewritten(attention_graph(6, 0, 2, 2))
+    made = {n.name: n.tag for n in blocks if n.kind is Kind.CONCAT_COLS and n.rows > 1}
+    assert made == {"attn.r0.block": "attn", "attn.r4.block": "attn"}
+
+
 def test_whole_keys_and_values_are_read_without_a_view() -> None:
     blocks = rewritten(attention_graph(3, 2, 1, 4))
     (scores,) = (node for node in blocks if node.kind is Kind.SCORES)
     assert scores.inputs == ("q", "k.all")
 
 
-def test_names_that_look_like_the_passs_own_are_avoided() -> None:
+@pytest.mark.parametrize("name", ["s.r0.h0.block", "s.r0.h0.rows"])
+def test_names_that_look_like_the_passs_own_are_avoided(name: str) -> None:
     graph = attention_graph(2, 0, 1, 4)
-    graph.softmax("s.r0.h0.block", "attn")
-    graph.output("s.r0.h0.block")
-    assert "s.r0.h0.block_" in rewritten(graph).nodes
+    graph.softmax(name, "attn")
+    graph.output(name)
+    nodes = rewritten(graph).nodes
+    assert nodes[name].kind is Kind.SOFTMAX and nodes[name].inputs == ("attn",)
+    made = nodes.keys() - graph.nodes.keys()
+    assert made and all((".block_" if "block" in name else ".block") in each for each in made)
     check_agreement(graph, leaf_samples(graph, 0))
 
 
@@ -125,12 +130,12 @@ def products_are_read_twice(graph: Graph) -> None:
     graph.output("again")
 
 
-def other_third_row(query: int = 2, prefix: int = 0) -> Callable[[Graph], None]:
+def other_third_row(query: int = 2, prefix: int = 0, scale: float = 0.5) -> Callable[[Graph], None]:
     def add(graph: Graph) -> None:
         graph.slice_rows("q.r2", "q", query, 1, tag="q")
         for name in ("k", "v"):
             graph.slice_rows(f"{name}.r2", name, 0, 4, tag=name)
-        graph.scores("s.r2.h0", "q.r2", "k.r2", scale=0.5, tag="s.h0")
+        graph.scores("s.r2.h0", "q.r2", "k.r2", scale=scale, tag="s.h0")
         graph.softmax("p.r2.h0", "s.r2.h0", prefix=prefix, tag="p.h0")
         graph.matmul("a.r2.h0", "p.r2.h0", "v.r2", tag="attn")
 
@@ -146,8 +151,10 @@ def test_rows_that_follow_each_other_are_rewritten() -> None:
     "change",
     [
         third_row(seen=5), third_row(seen=3), third_row(k="other"), third_row(v="other"),
-        third_row(tag=".own_scale"), scores_are_an_output, probabilities_are_read_twice,
+        third_row(tag=".own_scale"), third_row(as_matmul=True),
+        scores_are_an_output, probabilities_are_read_twice,
         products_are_read_twice, other_third_row(prefix=2), other_third_row(query=3),
+        other_third_row(scale=0.5 - 1e-9), other_third_row(scale=0.5 + 1e-9),
     ],
 )  # fmt: skip
 def test_rows_that_do_not_follow_each_other_are_left_alone(change: Callable[[Graph], None]) -> None:
@@ -156,6 +163,93 @@ def test_rows_that_do_not_follow_each_other_are_left_alone(change: Callable[[Gra
     ranges = record_ranges(graph, samples)
     assert print_graph(rewritten(graph, ranges)) == print_graph(graph)
     check_agreement(graph, samples)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1 - 1e-9, 1 + 1e-9, 2.0])
+def test_a_row_of_another_range_is_left_alone(factor: float) -> None:
+    """However little it differs, and so even where it would be the same integers."""
+    graph = spoiled(third_row(tag=".own"))
+    ranges = dict(record_ranges(graph, leaf_samples(graph, 3)).values)
+    same, other = (Ranges(ranges | {"s.h0.own": ranges["s.h0"] * own}) for own in (1.0, factor))
+    assert print_graph(rewritten(graph, same)) != print_graph(graph)
+    assert print_graph(rewritten(graph, other)) == print_graph(graph)
+
+
+def rows_of_heads(*heads: int, beside: bool = False, as_matmul: bool = False) -> Graph:
+    """Rows of attention with so many heads, all 4 columns wide, or with a part that is no head."""
+    graph = Graph("heads")
+    for name in ("q", "k", "v"):
+        graph.input(name, 4, 4)
+    parts = []
+    for row, count in enumerate(heads):
+        part = attention_row(
+            graph, row, row + 2, count, 4 // count, k="k", v="v", as_matmul=as_matmul
+        )
+        if beside:
+            graph.softmax(f"no_head.r{row}", f"q.r{row}", tag="attn")
+            part = graph.concat_cols(f"wide.r{row}", [part, f"no_head.r{row}"], tag="attn")
+        parts.append(part)
+    graph.output(graph.concat_rows("attn", parts, tag="attn"))
+    return graph
+
+
+def test_any_number_of_heads_is_rewritten() -> None:
+    blocks = rewritten(attention_graph(2, 0, 257, 1))
+    assert [n.rows for n in blocks if n.kind is Kind.SOFTMAX] == [2] * 257
+
+
+def test_scores_may_be_a_transposed_product() -> None:
+    graph = rows_of_heads(2, 2, 2, as_matmul=True)
+    check_agreement(graph, leaf_samples(graph, 3))
+    products = [(n.shape, n.transpose_b) for n in rewritten(graph) if n.kind is Kind.MATMUL]
+    assert products == [((3, 4), True), ((3, 2), False)] * 2
+
+
+@pytest.mark.parametrize("heads", [(2, 1), (1, 2)])
+def test_rows_of_other_heads_are_left_alone(heads: tuple[int, ...]) -> None:
+    graph = rows_of_heads(*heads)
+    check_agreement(graph, leaf_samples(graph, 3))
+    assert print_graph(rewritten(graph)) == print_graph(graph)
+
+
+@pytest.mark.parametrize("wide", [0, 1])
+def test_a_head_and_a_concatenation_of_one_are_left_alone(wide: int) -> None:
+    graph = rows_of_heads(1, 1)
+    mixed = Graph("mixed")
+    for node in graph:
+        if node.name == "attn":
+            parts = list(node.inputs)
+            parts[wide] = mixed.concat_cols("wide", [parts[wide]], tag="attn")
+            mixed.output(mixed.concat_rows("attn", parts, tag="attn"))
+        else:
+            add_copy(mixed, node)
+    check_agreement(mixed, leaf_samples(mixed, 3))
+    assert print_graph(rewritten(mixed)) == print_graph(mixed)
+
+
+def test_pairs_of_rows_are_left_alone() -> None:
+    """Each sees one key more than the pair above it, as single rows would."""
+    graph = Graph("pairs")
+    for name in ("q", "k", "v"):
+        graph.input(name, 4, 4)
+    parts = []
+    for first in range(2):
+        graph.slice_rows(f"q.{first}", "q", first, 2)
+        for name in ("k", "v"):
+            graph.slice_rows(f"{name}.{first}", name, 0, first + 2)
+        graph.scores(f"s.{first}", f"q.{first}", f"k.{first}", tag="s")
+        graph.softmax(f"p.{first}", f"s.{first}", tag="p")
+        parts.append(graph.matmul(f"a.{first}", f"p.{first}", f"v.{first}", tag="attn"))
+    graph.output(graph.concat_rows("attn", parts, tag="attn"))
+    check_agreement(graph, leaf_samples(graph, 3))
+    assert print_graph(rewritten(graph)) == print_graph(graph)
+
+
+def test_rows_with_a_part_that_is_no_head_are_left_alone() -> None:
+    assert print_graph(rewritten(rows_of_heads(1, 1))) != print_graph(rows_of_heads(1, 1))
+    graph = rows_of_heads(1, 1, beside=True)
+    check_agreement(graph, leaf_samples(graph, 3))
+    assert print_graph(rewritten(graph)) == print_graph(graph)
 
 
 # Instructions
@@ -194,3 +288,12 @@ def test_one_row_is_left_as_it_is() -> None:
     graph = attention_graph(1, 5, 2, 4)
     assert print_graph(rewritten(graph)) == print_graph(graph)
     assert zero_fills(graph, O1) == []
+
+
+# All tensors of random ones; last, as it takes longest
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + 30))
+def test_random_attention_computes_the_rows_of_the_original(seed: int) -> None:
+    graph = random_attention(seed)
+    check_agreement(graph, leaf_samples(graph, seed), Chip(scratchpad_words=1 << 14))

@@ -56,6 +56,23 @@ def test_rows_that_meet_the_same_operand_could_share_a_tile() -> None:
     assert lonely.dma == shared.dma + 2 * other
 
 
+def test_operands_in_the_same_columns_of_a_tensor_could_share_a_tile() -> None:
+    """Whichever rows they are, and in whatever order; those in other columns could not."""
+    text = (
+        "x = input 1x4\ny = input 1x4\nw = weight {shape}\n"
+        + "".join(f"{name} = {{cut}} w start={{{name}}} count=4\n" for name in ("lo", "hi"))
+        + "p = matmul x {first}\nq = matmul y {second}\noutput p\noutput q"
+    )
+    rows = {"shape": "9x4", "cut": "slice_rows", "lo": 0, "hi": 5}
+    cols = {"shape": "4x9", "cut": "slice_cols", "lo": 1, "hi": 5}
+    for first, second in (("lo", "hi"), ("hi", "lo")):
+        shared, lonely = (
+            bound(text.format(**cut, first=first, second=second)).matrix for cut in (rows, cols)
+        )
+        assert shared == 2 * 4 + 4 * 4 + 2 * 4 + 4 + 2 + 4 + 5
+        assert lonely == 2 * (1 * 4 + 4 * 4 + 1 * 4 + 4 + 1 + 4 + 5)
+
+
 def test_heads_share_no_operand() -> None:
     def one_row(heads: int, width: int) -> int:
         graph = attention_graph(1, 7, heads, width)
@@ -67,9 +84,15 @@ def test_heads_share_no_operand() -> None:
     assert one_row(2, 4) == projections + scores + values
 
 
-def test_a_long_product_is_split() -> None:
-    found = bound("x = input 4x300\nw = weight 300x4\np = matmul x w\noutput p")
-    assert found.matrix == 300 * 9 + 2 * (16 + 4 + 4 + 5) + 16
+@pytest.mark.parametrize(
+    ("inner", "depth", "parts"),
+    [(256, 256, 1), (257, 256, 2), (300, 256, 2), (512, 256, 2), (700, 300, 3)],
+)
+def test_a_long_product_is_split(inner: int, depth: int, parts: int) -> None:
+    """Every part costs as if it were alone, and 16 more to add to the sums of those before."""
+    text = f"x = input 4x{inner}\nw = weight {inner}x4\np = matmul x w\noutput p"
+    found = bound(text, Chip(operand_depth=depth))
+    assert found.matrix == inner * 9 + parts * (16 + 4 + 4 + 5) + (parts - 1) * 16
 
 
 def test_what_no_output_needs_costs_nothing() -> None:
@@ -80,9 +103,17 @@ def test_what_no_output_needs_costs_nothing() -> None:
     assert bound(needed).vector == sum(rows) + 16 + 2
 
 
-def test_words_that_nobody_reads_are_not_loaded() -> None:
-    found = bound("x = input 9x8\ncut = slice_rows x start=3 count=2\ns = softmax cut\noutput s")
-    assert found.dma == 16 + 9 + 16 + 2
+@pytest.mark.parametrize(
+    "sources",
+    [
+        "x = input 9x8\ncut = slice_rows x start=3 count=2",
+        "x = input 9x8\nwide = slice_rows x start=1 count=7\ncut = slice_rows wide start=3 count=2",
+        "x = input 1x8\ny = input 8x8\nall = concat_rows x y\ncut = slice_rows all start=2 count=2",
+        "x = input 2x7\ny = input 2x9\nall = concat_cols x y\ncut = slice_cols all start=4 count=8",
+    ],
+)
+def test_words_that_nobody_reads_are_not_loaded(sources: str) -> None:
+    assert bound(f"{sources}\ns = softmax cut\noutput s").dma == 16 + 9 + 16 + 2
 
 
 def test_a_mask_hides_cost() -> None:
@@ -95,6 +126,15 @@ def test_sums_argmax_and_relus() -> None:
     found = bound("x = input 2x8\na = add x x\nr = relu a\nt = argmax r\noutput t")
     assert found.vector == (2 * 16 + 2) + (16 + 2) + 2 * (8 + 3)
     assert found.control == 2 * (1 + 1 + 1 + 1 + 2 + 1)
+
+
+def test_equal_factors_are_one_requantization() -> None:
+    """A step of 1 everywhere, so that every factor is exactly 1."""
+    text = "graph g\nx = input 1x4\nw = weight 4x4\np = matmul x w\nr = relu p\nt = relu x\n"
+    graph = parse_graph(text + "output r\noutput t")
+    found = lower_bound(graph, assign_scales(graph, Ranges(dict.fromkeys("xwprt", 127.0))), Chip())
+    assert found.vector == 8 + 2
+    assert found.control == 2 * (1 + 1 + 1 + 1 + 1)
 
 
 def assert_bounds(graph: Graph, ranges: Ranges, chip: Chip) -> float:

@@ -23,16 +23,19 @@ from capra.compiler.passes.tile import tile_operations
 from capra.compiler.passes.views import Place, place_tensors
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
+from capra.numerics import Rescale
 
+ZERO = Rescale(0, 1)
 SIZES = (1, 3, 4, 5, 7, 8, 9)
 
 
 def operations(
-    graph: Graph, depth: int = 256, ranges: dict[str, float] | None = None
+    graph: Graph, depth: int = 256, ranges: dict[str, float] | None = None, **options: bool
 ) -> tuple[Op, ...]:
     """The operations of a graph, with range 1 for whatever is not given."""
     filled = Ranges(dict.fromkeys(graph.nodes, 1.0) | (ranges or {}))
-    return tile_operations(graph, assign_scales(graph, filled), place_tensors(graph), depth)
+    scales, places = assign_scales(graph, filled), place_tensors(graph)
+    return tile_operations(graph, scales, places, depth, **options)
 
 
 def summary(ops: Sequence[Op]) -> list[str]:
@@ -94,6 +97,40 @@ def test_product_up_to_the_operand_depth_is_not_split() -> None:
     assert tiles(257) == [(256, False), (1, True)]
     assert tiles(512) == [(256, False), (256, True)]
     assert tiles(513) == [(256, False), (256, True), (1, True)]
+
+
+def test_softmaxes_share_zeros_where_as_many_rows_hide_as_many_elements() -> None:
+    """Rows, columns, and what the first row sees; the shared buffer is 12 columns wide.
+
+    Those that hide nothing share nothing.
+    """
+    shapes = {"p": (4, 9, 5), "q": (4, 8, 5), "r": (4, 12, 8), "s": (3, 9, 5), "t": (4, 6, 2),
+              "u": (1, 300, 300), "v": (1, 290, 290)}  # fmt: skip
+    graph = Graph("g")
+    for name, (rows, cols, prefix) in shapes.items():
+        graph.input(f"x.{name}", rows, cols)
+        graph.output(graph.softmax(name, f"x.{name}", prefix=prefix))
+    ops = operations(graph, shared_zeros=True)
+    masked = {op.tensor: op.src for op in ops if isinstance(op, Requantize) and op.rescale != ZERO}
+    assert masked == {
+        "p": Place("%p.fixed", 3, 4, 9, 12), "q": Place("%q.fixed", 0, 4, 8, 8),
+        "r": Place("%p.fixed", 0, 4, 12, 12), "s": Place("%s.fixed", 0, 3, 9, 9),
+        "t": Place("%p.fixed", 6, 4, 6, 12), "u": Place("%u.fixed", 0, 1, 300, 300),
+        "v": Place("%v.fixed", 0, 1, 290, 290),
+    }  # fmt: skip
+    zeros = [op for op in ops if isinstance(op, Requantize) and op.rescale == ZERO]
+    assert [(op.dst, op.src) for op in zeros] == [
+        (Place("%p.fixed", 3 + 5, 4, 4, 12), Place("x.p", 5, 4, 4, 9)),
+        (Place("%q.fixed", 5, 3, 3, 8), Place("x.q", 5, 3, 3, 8)),  # the last row sees all
+        (Place("%s.fixed", 5, 3, 4, 9), Place("x.s", 5, 3, 4, 9)),
+    ]
+    softmax = [(op.dst, op.src) for op in ops if isinstance(op, SoftmaxRow) and op.tensor == "t"]
+    assert softmax == [
+        (Place("%p.fixed", 6 + 12 * row, 1, 2 + row, 12), Place("x.t", 6 * row, 1, 2 + row, 6))
+        for row in range(4)
+    ]
+    alone = [op for op in operations(graph) if isinstance(op, Requantize) and op.rescale == ZERO]
+    assert [op.tensor for op in alone] == ["p", "q", "r", "s", "t"]
 
 
 def test_relu_is_fused_where_it_is_the_only_reader() -> None:

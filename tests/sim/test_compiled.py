@@ -90,6 +90,25 @@ def test_extremes(inst: Instruction, low: int, high: int) -> None:
     check_equal(Program("extremes", LARGE, code), words, words[::-1])
 
 
+@pytest.mark.parametrize(
+    ("multiplier", "shift"), [(65535, 39), (32769, 38), (32768, 38), (40503, 33), (1, 24)]
+)
+def test_requantization_is_exact_beside_every_half(multiplier: int, shift: int) -> None:
+    """The largest word that is rounded down to q, and the next one, which is rounded up."""
+    halves = [(2 * q + 1) << (shift - 1) for q in range(-127, 127)]
+    words, expected = [], []
+    for q, half in enumerate(halves, -127):
+        first_up = -(-half // multiplier)
+        words += [first_up - 1, first_up]
+        expected += [q, q + 1]
+    size = {"r": 1, "c": len(words), "sd": 0, "ss": 0}
+    inst = instruction("RQ", d=0, s=0, mul=multiplier, sh=shift, relu=0, **size)
+    padded = words + [0] * (LARGE.scratchpad_words - len(words))
+    for machine in machines(LARGE, 0, padded):
+        machine.run(Program("halves", LARGE, (inst, HALT)))
+        assert machine.scratchpad[: len(words)].tolist() == expected
+
+
 def fields(inst: Instruction) -> dict[str, int]:
     return {f.name: inst[f.name] for f in inst.op.fields}
 
@@ -126,7 +145,8 @@ def test_the_longest_operand_of_any_instruction_is_prepared_for() -> None:
 
 @pytest.fixture
 def count_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of rows of each program that the compiled engine runs."""
+    """The number of rows of each program that the compiled engine runs; the tests choose it."""
+    monkeypatch.delenv("CAPRA_ENGINE", raising=False)
     calls: list[int] = []
     whole = compiled.run
 

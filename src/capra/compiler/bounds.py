@@ -161,9 +161,8 @@ def _of(mnemonic: str, **fields: int) -> Instruction:
 
 def _share_columns(a: Place, b: Place) -> bool:
     """False where two parts of a buffer have no column in common, and so no vector."""
-    if a.buffer != b.buffer or a.stride != b.stride:
-        return a.buffer == b.buffer
-    return a.offset < b.offset + b.cols and b.offset < a.offset + a.cols
+    overlap = a.offset < b.offset + b.cols and b.offset < a.offset + a.cols
+    return a.buffer == b.buffer and overlap
 
 
 def _needed_by_outputs(graph: Graph) -> set[str]:

@@ -41,6 +41,11 @@ class _Row:
     heads: tuple[_Head, ...]
 
     @property
+    def is_head(self) -> bool:
+        """True where the row is a head's product itself, and no concatenation."""
+        return self.name == self.heads[0].product.name
+
+    @property
     def replaced(self) -> set[str]:
         """The tensors that become views."""
         nodes = (node for h in self.heads for node in (h.scores, h.probs, h.product))
@@ -102,9 +107,10 @@ def _is_read_once(graph: Graph, name: str) -> bool:
 
 
 def _follows(scales: Scales, row: _Row, before: _Row) -> bool:
-    return len(row.heads) == len(before.heads) and all(
-        _continues(scales, head, above) for head, above in zip(row.heads, before.heads, strict=True)
-    )
+    if row.is_head != before.is_head or len(row.heads) != len(before.heads):
+        return False
+    pairs = zip(row.heads, before.heads, strict=True)
+    return all(_continues(scales, head, above) for head, above in pairs)
 
 
 def _continues(scales: Scales, head: _Head, above: _Head) -> bool:
@@ -163,7 +169,7 @@ class _Rewriter:
         heads = [
             self._head([row.heads[head] for row in rows]) for head in range(len(rows[0].heads))
         ]
-        if self._old[rows[0].name].kind is not Kind.CONCAT_COLS:
+        if rows[0].is_head:
             return heads[0]
         name = rows[0].name + self._mark
         self._graph.concat_cols(name, heads, tag=self._old[rows[0].name].tag)

@@ -31,8 +31,7 @@ from capra.ir.graph import LEAVES, Graph
 from capra.isa.spec import BY_MNEMONIC
 
 _LONGEST: Final = min(
-    next(field.limit for field in BY_MNEMONIC[name].fields if field.name == "n")
-    for name in ("LD", "ST")
+    op.fields[op.index("n")].limit for op in (BY_MNEMONIC["LD"], BY_MNEMONIC["ST"])
 )
 """Words that one transfer can move."""
 
@@ -136,7 +135,7 @@ class _Buffers:
     def moved(self, place: Place) -> Place:
         """A place of a buffer in the joined one, which has the name of its first part."""
         chain = self._chain.get(place.buffer)
-        if chain is None or chain[0] == place.buffer:  # nothing uses it, or it is first
+        if chain is None:  # nothing uses it
             return place
         start = sum(self._words[name] for name in chain[: chain.index(place.buffer)])
         return replace(place, buffer=chain[0], offset=start + place.offset)

@@ -1,0 +1,152 @@
+"""Mutants of the simulator's compiled engine: its loops, its counters, and when it is used."""
+
+from typing import Final
+
+from mutants.mutant import Group, Mutant
+
+_COMPILED: Final = "src/capra/sim/compiled.py"
+_MACHINE: Final = "src/capra/sim/machine.py"
+
+_TEST: Final = "tests/sim/test_compiled.py"
+_HALVES: Final = f"{_TEST}::test_requantization_is_exact_beside_every_half"
+
+
+def _loop(
+    name: str, find: str, replace: str, reason: str, mnemonic: str, *more: str, ci: bool = False
+) -> Mutant:
+    """A wrong loop of one instruction, which the naive model performs too."""
+    check = f"{_TEST}::test_an_instruction_performs_its_loops[seed0-{mnemonic}]"
+    return Mutant(
+        f"compiled {mnemonic}: {name}", _COMPILED, find, replace, reason, (check, *more), ci=ci
+    )
+
+
+GROUP: Final = Group(
+    "compiled",
+    (
+        _loop(
+            "sums in 64 bits saturate at the word", "words[d + i * sd + j] = before + sums[j]",
+            "words[d + i * sd + j] = np.int32("
+            "min(max(np.int64(before) + np.int64(sums[j]), -(1 << 31)), (1 << 31) - 1))",
+            "the accumulator wraps in 32 bits",
+            "MM",
+        ),
+        _loop(
+            "accumulating product replaces",
+            "words[d + i * sd + j] if accumulate else np.int32(0)", "np.int32(0)",
+            "only the last part of K counts",
+            "MM",
+        ),
+        _loop(
+            "transposed right operand read by rows", "np.int8(words[b + j * sb + x])",
+            "np.int8(words[b + x * sb + j])",
+            "q k instead of q k^T",
+            "MM",
+        ),
+        _loop(
+            "left operand read as words", "left[i, x] = np.int8(words[a + i * sa + x])",
+            "left[i, x] = words[a + i * sa + x]",
+            "the ISA reads the low byte of each word",
+            "MM",
+        ),
+        _loop(
+            "requantization rounds ties to even", "np.floor(", "np.rint(-0.5 + ",
+            "a half goes up",
+            "RQ", _HALVES,
+        ),
+        _loop(
+            "requantization reaches -128", "else -np.float64(INT8_MAX),",
+            "else -np.float64(INT8_MAX) - 1.0,",
+            "-128 never appears",
+            "RQ",
+        ),
+        _loop(
+            "requantization in single precision",
+            "np.floor(np.float64(words[s + i * ss + j]) * factor * step + 0.5)",
+            "np.floor(np.float32(words[s + i * ss + j]) * np.float32(factor * step) + 0.5)",
+            "24 bits do not hold a product of 48",
+            "RQ", _HALVES,
+        ),
+        _loop(
+            "sum in 8 bits", "total = int(np.int8(words[a + i])) + int(np.int8(words[b + i]))",
+            "total = int(np.int8(words[a + i] + words[b + i]))",
+            "the sum wraps before it is saturated",
+            "VADD",
+        ),
+        _loop(
+            "index of the exponential table wraps", "EXP_TABLE[min(index, len(EXP_TABLE) - 1)]",
+            "EXP_TABLE[index % len(EXP_TABLE)]",
+            "distant scores become near ones",
+            "SM",
+        ),
+        _loop(
+            "probabilities without rounding", "(exponentials[i] * reciprocal + rounding)",
+            "(exponentials[i] * reciprocal)",
+            "rounds down",
+            "SM",
+        ),
+        _loop(
+            "argmax takes the last of equal maxima", "if words[s + i] > largest:",
+            "if words[s + i] >= largest:",
+            "ties go to the smaller index",
+            "AMAX",
+        ),
+        _loop(
+            "transfer backwards", "        target[d + i] = source[s + i]",
+            "        target[d + i] = source[s + n - 1 - i]",
+            "words arrive in another order",
+            "LD",
+        ),
+        _loop(
+            "store into the scratchpad", "_move(external, scratchpad, operands)",
+            "_move(scratchpad, scratchpad, operands)",
+            "an output never reaches the host",
+            "ST",
+        ),
+        _loop(
+            "stride of the left operand ignored", "words[a + i * sa + x]", "words[a + i * k + x]",
+            "rows of a larger tensor are not its rows",
+            "MM",
+        ),
+        _loop(
+            "stride of the source of RQ ignored",
+            "words[s + i * ss + j]", "words[s + i * cols + j]",
+            "rows of a larger tensor are not its rows",
+            "RQ",
+        ),
+        Mutant(
+            "control cycles on the instruction's unit", _COMPILED,
+            "spent[_CONTROL] += CONTROL_CYCLES", "spent[row[1]] += CONTROL_CYCLES",
+            "the total is right, the units are not",
+            (f"{_TEST}::test_random_programs",),
+        ),
+        Mutant(
+            "units in another order", _MACHINE,
+            "zip(compiled.UNITS, spent.tolist(), strict=True)",
+            "zip(compiled.UNITS[::-1], spent.tolist(), strict=True)",
+            "the total is right, the units are not",
+            (f"{_TEST}::test_random_programs",),
+        ),
+        Mutant(
+            "cycles without those of loads", _COMPILED,
+            "(i.op.opcode, _UNIT_INDEX[i.unit], i.cycles, *i.operands)",
+            "(i.op.opcode, _UNIT_INDEX[i.unit], i.cycles * (i.mnemonic != \"LD\"), *i.operands)",
+            "the counters are not the program's",
+            (f"{_TEST}::test_random_programs",),
+        ),
+        Mutant(
+            "poisoned machine compiled", _MACHINE,
+            "if trace is None and after is None and self._written is None:",
+            "if trace is None and after is None:",
+            "nobody looks whether a word was written",
+            (f"{_TEST}::test_poison_is_found_whatever_the_engine",), ci=True,
+        ),
+        Mutant(
+            "short programs compiled too", _MACHINE,
+            "program.cycles >= COMPILED_CYCLES and has_numba()", "has_numba()",
+            "the first small program waits for numba",
+            (f"{_TEST}::test_long_programs_are_compiled",),
+        ),
+    ),
+    full=("tests/sim",),
+)  # fmt: skip
