@@ -64,7 +64,7 @@ MODULES: Final = (
     _of_compiler("passes/tile.py", "test_tile.py"),
     _of_compiler("passes/buffers.py", "test_buffers.py"),
     _of_compiler("passes/emit.py", "test_emit.py"),
-    _of_compiler("ops.py", "test_buffers.py"),
+    _of_compiler("ops.py", "test_tile.py"),
     _of_compiler("overlap.py", "test_overlap.py"),
     Module(
         "src/capra/spec_decode/decode.py",
