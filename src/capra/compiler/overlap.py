@@ -57,23 +57,14 @@ def check_program(program: Program) -> None:
 
     A failure is a compiler bug, hence an AssertionError naming instruction and tensor.
     """
+    _expect_written(program)
     ends: dict[int, list[TensorHome]] = defaultdict(list)
     for home in program.tensors.values():
         ends[home.until].append(home)
     last_write = np.full(program.chip.scratchpad_words, _NEVER, dtype=np.int64)
-    written_regions = set[Region]()  # what was written once stays so
-    for index, (read, written) in enumerate(program.code.traffic()):
-        for region in read:
-            if region.memory is Memory.SCRATCHPAD and region not in written_regions:
-                assert region.of(last_write).min() > _NEVER, (
-                    f"{program.name}, instruction {index} ({program.instructions[index]}) reads a "
-                    f"scratchpad word of {region.base} .. {region.end - 1} which no instruction "
-                    "wrote"
-                )
-                written_regions.add(region)
+    for index, written in enumerate(program.code.writes(Memory.SCRATCHPAD)):
         for region in written:
-            if region.memory is Memory.SCRATCHPAD:
-                region.of(last_write)[...] = index
+            region.of(last_write)[...] = index
         for home in ends[index]:
             writers = home.region.of(last_write)
             oldest, newest = int(writers.min()), int(writers.max())
@@ -85,4 +76,20 @@ def check_program(program: Program) -> None:
                 f"{program.name}: {home.name}, whole after instruction {home.ready} and needed "
                 f"until {home.until}, is overwritten by instruction {newest} "
                 f"({program.instructions[newest]})"
+            )
+
+
+def _expect_written(program: Program) -> None:
+    """Assert that every scratchpad word that is read was written before."""
+    first_write = np.full(program.chip.scratchpad_words, len(program.instructions), dtype=np.int64)
+    for region, writers in program.code.first_writes(Memory.SCRATCHPAD):
+        words = region.of(first_write)
+        np.minimum(words, writers, out=words)
+    for region, readers in program.code.first_reads(Memory.SCRATCHPAD):
+        is_early = region.of(first_write).max(axis=0) >= readers
+        if is_early.any():
+            index = int(readers[is_early.argmax()])
+            raise AssertionError(
+                f"{program.name}, instruction {index} ({program.instructions[index]}) reads a "
+                f"scratchpad word of {region.base} .. {region.end - 1} which no instruction wrote"
             )

@@ -7,17 +7,18 @@ them at once: limits, regions, cycles. Objects are made when somebody looks at a
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
 
 from capra.isa.chip import Chip
 from capra.isa.instruction import FORMS, Instruction, Region, Row
-from capra.isa.spec import BY_MNEMONIC, Op
+from capra.isa.spec import BY_MNEMONIC, Memory, Op
 from capra.numerics import Int64Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     """All instructions of one operation."""
 
@@ -36,15 +37,24 @@ class Group:
         """Their cycles on their unit, without the control cycles."""
         return self.evaluated(FORMS[self.op.mnemonic].cycles)
 
-    @property
+    @cached_property
     def sources(self) -> list[Region]:
         """Their sources, as regions of columns."""
         return [region(*self.operands) for region in FORMS[self.op.mnemonic].sources]
 
-    @property
+    @cached_property
     def targets(self) -> list[Region]:
         """Their destinations, as regions of columns."""
         return [region(*self.operands) for region in FORMS[self.op.mnemonic].targets]
+
+    def shapes(self, regions: Iterable[Region], memory: Memory) -> Iterator[Int64Array]:
+        """base, rows, cols and stride of such regions of a memory: (instructions, 4)."""
+        for region in regions:
+            if region.memory is memory:
+                shapes = np.empty((len(self.at), 4), dtype=np.int64)
+                for column, part in enumerate(region[1:]):
+                    shapes[:, column] = part
+                yield shapes
 
 
 class Code(Sequence[Instruction]):
@@ -126,19 +136,48 @@ class Code(Sequence[Instruction]):
             suspects += group.at[doubt].tolist()
         return sorted(suspects)
 
-    def traffic(self) -> list[tuple[list[Region], list[Region]]]:
-        """What every instruction reads, and what it writes."""
-        moved: list[tuple[list[Region], list[Region]]] = [([], []) for _ in self._rows]
+    def writes(self, memory: Memory) -> list[list[Region]]:
+        """What every instruction writes of a memory."""
+        writes: list[list[Region]] = [[] for _ in self._rows]
         for group in self.groups:
-            everywhere = np.ones(len(group.at), dtype=np.bool_)
-            flag = group.op.updates_if
-            updates = group.operands[group.op.index(flag)] > 0 if flag else ~everywhere
-            sides = [(0, region, everywhere) for region in group.sources]
-            sides += [(1, region, everywhere) for region in group.targets]
-            sides += [(0, region, updates) for region in group.targets]
-            for side, region, chosen in sides:
-                memory, *columns = region
-                shapes = np.broadcast_arrays(group.at, *columns)
-                for index, *shape in np.stack(shapes, axis=1)[chosen].tolist():
-                    moved[index][side].append(Region(memory, *shape))
-        return moved
+            for shapes in group.shapes(group.targets, memory):
+                for index, shape in zip(group.at.tolist(), shapes.tolist(), strict=True):
+                    writes[index].append(Region(memory, *shape))
+        return writes
+
+    def first_writes(self, memory: Memory) -> Iterator[tuple[Region, Int64Array]]:
+        """All that is written of a memory: regions, and by whom first, as in `first_reads`."""
+        for group in self.groups:
+            for shapes in group.shapes(group.targets, memory):
+                yield from _joined(memory, shapes, group.at)
+
+    def first_reads(self, memory: Memory) -> Iterator[tuple[Region, Int64Array]]:
+        """All that is read of a memory: regions, and who first reads each of their columns.
+
+        What instructions of one operation read side by side is one region; what the same ones read
+        again, one after the other, is there once.
+        """
+        for group in self.groups:
+            for shapes in group.shapes(group.sources, memory):
+                yield from _joined(memory, shapes, group.at)
+            if group.op.updates_if:
+                updates = group.operands[group.op.index(group.op.updates_if)] > 0
+                for shapes in group.shapes(group.targets, memory):
+                    yield from _joined(memory, shapes[updates], group.at[updates])
+
+
+def _joined(
+    memory: Memory, shapes: Int64Array, at: Int64Array
+) -> Iterator[tuple[Region, Int64Array]]:
+    """The regions of these shapes, joined where one begins where the one before it ends."""
+    is_new = np.append(True, (shapes[1:] != shapes[:-1]).any(axis=1))[: len(at)]
+    at, shapes = at[is_new], shapes[is_new]
+    bases, heights, cols, strides = shapes.T
+    continues = (bases[1:] == (bases + cols)[:-1]) & (heights[1:] == heights[:-1])
+    continues &= (strides[1:] == strides[:-1]) | (heights[1:] == 1)
+    starts = np.flatnonzero(np.append(True, ~continues)[: len(at)]).tolist()
+    corners = shapes[starts].tolist()
+    spans = pairwise([*starts, len(at)])
+    for (start, end), (base, rows, _, stride) in zip(spans, corners, strict=True):
+        indices = at[start:end].repeat(cols[start:end])
+        yield Region(memory, base, rows, len(indices), stride), indices

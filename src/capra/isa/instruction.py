@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -84,15 +84,10 @@ class Instruction:
 
     op: Op
     operands: tuple[int, ...]
-    _sources: tuple[Region, ...] = field(init=False, repr=False, compare=False)
-    _targets: tuple[Region, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        form = FORMS[self.op.mnemonic]
-        if not form.is_within_limits(*self.operands):
+        if not FORMS[self.op.mnemonic].is_within_limits(*self.operands):
             self._refuse_operand()
-        object.__setattr__(self, "_sources", tuple([r(*self.operands) for r in form.sources]))
-        object.__setattr__(self, "_targets", tuple([r(*self.operands) for r in form.targets]))
         for region in self._targets:
             if not region.has_rows_apart:
                 raise ProgramError(
@@ -107,6 +102,14 @@ class Instruction:
                 raise ProgramError(
                     f"{self}: {f.name} ({f.meaning}) is {value}, expected {f.minimum} .. {f.limit}"
                 )
+
+    @property
+    def _sources(self) -> tuple[Region, ...]:
+        return tuple([region(*self.operands) for region in FORMS[self.op.mnemonic].sources])
+
+    @property
+    def _targets(self) -> tuple[Region, ...]:
+        return tuple([region(*self.operands) for region in FORMS[self.op.mnemonic].targets])
 
     @property
     def mnemonic(self) -> str:
