@@ -376,6 +376,27 @@ GROUP: Final = Group(
             _TEST_OVERLAP, ci=True,
         ),
         Mutant(
+            "overlap check lets an instruction read what it writes first", _OVERLAP,
+            ".max(axis=0) >= readers",
+            ".max(axis=0) > readers",
+            "a first tile that accumulates would pass",
+            _TEST_OVERLAP,
+        ),
+        Mutant(
+            "overlap check of buffers forgets that sources are read to the end", _OVERLAP,
+            "expect_whole(index, op, reads(op))  #",
+            "pass  #",
+            "a product whose sums lie over its operand would pass",
+            _TEST_OVERLAP,
+        ),
+        Mutant(
+            "tiles of other products with the addresses of the first", _EMIT,
+            "place._replace(buffer=\"\", offset=0)",
+            "place",
+            "addresses are added to offsets",
+            _TEST_EMIT,
+        ),
+        Mutant(
             "overlap check lets late writes pass", _OVERLAP,
             "assert newest <= home.ready,",
             "assert newest <= home.until,",

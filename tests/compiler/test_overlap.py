@@ -99,6 +99,12 @@ def test_missing_load_is_found(program: Program, index: int, words: str) -> None
         check_program(without)
 
 
+def test_sums_that_nobody_wrote_are_found(program: Program) -> None:
+    """An accumulating tile reads what it writes, so it cannot be the first to write it."""
+    with pytest.raises(AssertionError, match=r"instruction 2 \(MM .* 12 \.\. 13 which no"):
+        check_program(with_fields(program, 2, acc=1))
+
+
 def test_load_that_is_too_short_is_found(program: Program) -> None:
     with pytest.raises(AssertionError, match=r"instruction 2 \(MM .* 4 \.\. 11 which no"):
         check_program(with_fields(program, 1, n=7))

@@ -58,7 +58,7 @@ class Group:
 
 
 class Code(Sequence[Instruction]):
-    """Instructions, each checked as it would be by itself; ProgramError names the first bad one."""
+    """Instructions, each checked as it would be by itself; ProgramError names a bad one."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = tuple(rows)
@@ -170,12 +170,14 @@ def _joined(
     memory: Memory, shapes: Int64Array, at: Int64Array
 ) -> Iterator[tuple[Region, Int64Array]]:
     """The regions of these shapes, joined where one begins where the one before it ends."""
-    is_new = np.append(True, (shapes[1:] != shapes[:-1]).any(axis=1))[: len(at)]
+    is_new = np.ones(len(at), dtype=np.bool_)
+    is_new[1:] = (shapes[1:] != shapes[:-1]).any(axis=1)
     at, shapes = at[is_new], shapes[is_new]
     bases, heights, cols, strides = shapes.T
-    continues = (bases[1:] == (bases + cols)[:-1]) & (heights[1:] == heights[:-1])
-    continues &= (strides[1:] == strides[:-1]) | (heights[1:] == 1)
-    starts = np.flatnonzero(np.append(True, ~continues)[: len(at)]).tolist()
+    is_start = np.ones(len(at), dtype=np.bool_)
+    is_start[1:] = (bases[1:] != (bases + cols)[:-1]) | (heights[1:] != heights[:-1])
+    is_start[1:] |= (strides[1:] != strides[:-1]) & (heights[1:] > 1)
+    starts = np.flatnonzero(is_start).tolist()
     corners = shapes[starts].tolist()
     spans = pairwise([*starts, len(at)])
     for (start, end), (base, rows, _, stride) in zip(spans, corners, strict=True):

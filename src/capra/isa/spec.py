@@ -57,6 +57,8 @@ class Phase(StrEnum):
     VECTOR_PIPELINE = "vector_pipeline"
     FETCH = "fetch"
 
+    __hash__ = str.__hash__  # Enum's own is many times slower
+
 
 PHASES: Final[Mapping[Phase, tuple[Unit, str]]] = {
     Phase.LOAD: (Unit.DMA, "words from external memory, one a cycle"),

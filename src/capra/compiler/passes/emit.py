@@ -6,7 +6,10 @@ moves a vector and the rows do not follow each other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
+
+import numpy as np
 
 from capra.compiler.ops import (
     AddRows,
@@ -29,6 +32,7 @@ from capra.isa.chip import Chip
 from capra.isa.code import Code
 from capra.isa.instruction import Row, row
 from capra.isa.program import Origin, Program, Slot, SlotKind, TensorHome
+from capra.numerics import Int64Array
 
 
 def emit_program(
@@ -99,12 +103,11 @@ def _rows(op: Op, buffers: Mapping[str, Buffer], slots: Mapping[str, Slot]) -> I
                 address = slots[op.tensor].address + offset
                 yield row("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)
         case Product():
-            for a, b, dst, accumulate in op.tiles():
-                yield row(
-                    "MM", d=at(dst), a=at(a), b=at(b), m=dst.rows, n=dst.cols, k=a.cols,
-                    sd=dst.stride, sa=a.stride, sb=b.stride,
-                    t=int(op.transpose_b), acc=int(accumulate),
-                )  # fmt: skip
+            places = [_at_zero(place) for place in (op.a, op.b, op.dst)]
+            tiles = _tiles(*places, op.transpose_b, op.depth) + _corner(
+                at(op.a), at(op.b), at(op.dst)
+            )
+            yield from (("MM", tuple(operands)) for operands in tiles.tolist())
         case Requantize(src=src, dst=dst):
             yield row(
                 "RQ", d=at(dst), s=at(src), r=dst.rows, c=dst.cols, sd=dst.stride, ss=src.stride,
@@ -120,6 +123,34 @@ def _rows(op: Op, buffers: Mapping[str, Buffer], slots: Mapping[str, Slot]) -> I
             )  # fmt: skip
         case ArgmaxRow(src=src, dst=dst):
             yield row("AMAX", d=at(dst), s=at(src), n=src.cols)
+
+
+@lru_cache(maxsize=4096)
+def _tiles(a: Place, b: Place, dst: Place, transpose_b: bool, depth: int) -> Int64Array:
+    """The operands of a product's tiles, one row a tile.
+
+    They are the same at all addresses, so layers and programs whose products have the same shape
+    share them, those of neighbouring caches too.
+    """
+    product = Product("", a, b, dst, transpose_b, depth)
+    rows = [
+        row(
+            "MM", d=dst.offset, a=a.offset, b=b.offset, m=dst.rows, n=dst.cols, k=a.cols,
+            sd=dst.stride, sa=a.stride, sb=b.stride, t=int(transpose_b), acc=int(accumulate),
+        )
+        for a, b, dst, accumulate in product.tiles()
+    ]  # fmt: skip
+    return np.array([operands for _, operands in rows], dtype=np.int64)
+
+
+def _corner(a: int, b: int, d: int) -> Int64Array:
+    """What is added to the operands of a tile to move it by these addresses."""
+    _, operands = row("MM", a=a, b=b, d=d, m=0, n=0, k=0, sd=0, sa=0, sb=0, t=0, acc=0)
+    return np.array(operands, dtype=np.int64)
+
+
+def _at_zero(place: Place) -> Place:
+    return place._replace(buffer="", offset=0)
 
 
 def _chunks(*places: Place) -> Iterator[tuple[int, tuple[Place, ...]]]:
