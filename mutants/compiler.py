@@ -7,6 +7,7 @@ from mutants.mutant import Group, Mutant
 _GRAPH: Final = "src/capra/ir/graph.py"
 _VIEWS: Final = "src/capra/compiler/passes/views.py"
 _SCALES: Final = "src/capra/compiler/passes/scales.py"
+_OPS: Final = "src/capra/compiler/ops.py"
 _TILE: Final = "src/capra/compiler/passes/tile.py"
 _BUFFERS: Final = "src/capra/compiler/passes/buffers.py"
 _EMIT: Final = "src/capra/compiler/passes/emit.py"
@@ -251,28 +252,28 @@ GROUP: Final = Group(
             _TEST_TILE,
         ),
         Mutant(
-            "last tile always four columns wide", _TILE,
-            "cols = min(ARRAY_SIZE, node.cols - col)",
-            "cols = ARRAY_SIZE",
+            "last tile always four columns wide", _OPS,
+            "cols = min(size, dst.cols - col)",
+            "cols = size",
             "a tile reaches past the edge of its product",
             _TEST_TILE,
         ),
         Mutant(
-            "tiles of a long product replace each other", _TILE,
+            "tiles of a long product replace each other", _OPS,
             "accumulate=inner > 0",
             "accumulate=False",
             "only the last part of K counts",
             _TEST_TILE,
         ),
         Mutant(
-            "first tile accumulates", _TILE,
+            "first tile accumulates", _OPS,
             "accumulate=inner > 0",
             "accumulate=True",
             "the sums start from what the scratchpad held",
             _TEST_TILE,
         ),
         Mutant(
-            "tile of a transposed operand not transposed", _TILE,
+            "tile of a transposed operand not transposed", _OPS,
             "b.part(col, inner, cols, depth)",
             "b.part(inner, col, cols, depth)",
             "rows and columns of B are exchanged",
@@ -350,7 +351,7 @@ GROUP: Final = Group(
         ),
         Mutant(
             "rows of a load all come from the first", _EMIT,
-            "yield row * cols, tuple(",
+            "yield index * cols, tuple(",
             "yield 0, tuple(",
             "external memory is read at one place again and again",
             _TEST_EMIT,
@@ -371,10 +372,31 @@ GROUP: Final = Group(
         ),
         Mutant(
             "overlap check looks at no read", _OVERLAP,
-            "for place in reads(op):",
+            "for place in places:",
             "for place in ():",
             "an allocator that overwrites living words would pass",
             _TEST_OVERLAP, ci=True,
+        ),
+        Mutant(
+            "overlap check lets an instruction read what it writes first", _OVERLAP,
+            ".max(axis=0) >= readers",
+            ".max(axis=0) > readers",
+            "a first tile that accumulates would pass",
+            _TEST_OVERLAP,
+        ),
+        Mutant(
+            "overlap check of buffers forgets that sources are read to the end", _OVERLAP,
+            "expect_whole(index, op, reads(op))  #",
+            "pass  #",
+            "a product whose sums lie over its operand would pass",
+            _TEST_OVERLAP,
+        ),
+        Mutant(
+            "tiles of other products with the addresses of the first", _EMIT,
+            "place._replace(buffer=\"\", offset=0)",
+            "place",
+            "addresses are added to offsets",
+            _TEST_EMIT,
         ),
         Mutant(
             "overlap check lets late writes pass", _OVERLAP,

@@ -70,7 +70,7 @@ MODULES: Final = (
     _of_compiler("passes/transfers.py", "test_transfers.py"),
     _of_compiler("passes/buffers.py", "test_buffers.py"),
     _of_compiler("passes/emit.py", "test_emit.py"),
-    _of_compiler("ops.py", "test_buffers.py"),
+    _of_compiler("ops.py", "test_tile.py"),
     _of_compiler("overlap.py", "test_overlap.py"),
     _of_compiler(
         "optimization.py",

@@ -7,6 +7,7 @@ from mutants.mutant import Group, Mutant
 _SPEC: Final = "src/capra/isa/spec.py"
 _ENCODING: Final = "src/capra/isa/encoding.py"
 _INSTRUCTION: Final = "src/capra/isa/instruction.py"
+_CODE: Final = "src/capra/isa/code.py"
 _TIMING: Final = "src/capra/isa/timing.py"
 _NUMERICS: Final = "src/capra/numerics.py"
 _EXECUTE: Final = "src/capra/sim/execute.py"
@@ -15,6 +16,7 @@ _MACHINE: Final = "src/capra/sim/machine.py"
 _TEST_SPEC: Final = ("tests/isa/test_spec.py",)
 _TEST_ENCODING: Final = ("tests/isa/test_encoding.py",)
 _TEST_INSTRUCTION: Final = ("tests/isa/test_instruction.py",)
+_TEST_CODE: Final = ("tests/isa/test_code.py",)
 _TEST_TIMING: Final = ("tests/isa/test_timing.py",)
 _TEST_NUMERICS: Final = ("tests/test_numerics.py",)
 _TEST_EXECUTE: Final = ("tests/sim/test_execute.py",)
@@ -58,7 +60,8 @@ ISA: Final = Group(
         ),
         Mutant(
             "control cycles once a program", _TIMING,
-            "cycles[Unit.CONTROL] += CONTROL_CYCLES", "cycles[Unit.CONTROL] = CONTROL_CYCLES",
+            "cycles[Unit.CONTROL] = CONTROL_CYCLES * len(code)",
+            "cycles[Unit.CONTROL] = CONTROL_CYCLES",
             "every instruction pays them",
             _TEST_TIMING,
         ),
@@ -139,15 +142,33 @@ ISA: Final = Group(
         ),
         Mutant(
             "smallest value of a field not checked", _INSTRUCTION,
-            "if not low <= value <= high:", "if not 0 <= value <= high:",
+            'f"({f.minimum} <= {f.name}) & (', 'f"(0 <= {f.name}) & (',
             "an instruction of zero words",
             _TEST_INSTRUCTION,
         ),
         Mutant(
             "rows of a destination may overlap", _INSTRUCTION,
-            "if region.rows > 1 and region.stride < region.cols:", "if False:",
+            "if not region.has_rows_apart:", "if False:",
             "the result depends on the order of writes",
             _TEST_INSTRUCTION,
+        ),
+        Mutant(
+            "rows of a destination may overlap in code", _CODE,
+            "legal &= region.has_rows_apart", "pass",
+            "the compiler's instructions are checked less than an assembler's",
+            _TEST_CODE,
+        ),
+        Mutant(
+            "ends of regions no reason to look at an instruction", _CODE,
+            "doubt |= region.end > chip.words(region.memory)", "pass",
+            "a program reaches past the end of a memory",
+            _TEST_CODE,
+        ),
+        Mutant(
+            "sums of an accumulating product not in the traffic", _CODE,
+            "yield from _joined(memory, shapes[updates], group.at[updates])", "yield from ()",
+            "words that nobody wrote would be added to",
+            _TEST_CODE,
         ),
         Mutant(
             "accumulating product reads no sums", _INSTRUCTION,

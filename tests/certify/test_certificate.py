@@ -349,7 +349,7 @@ def test_what_the_compiler_refuses_itself_is_a_failure(
 
     def at_the_start(graph: Graph) -> dict[str, Place]:
         right = place_tensors(graph)
-        return {name: replace(place, offset=0) for name, place in right.items()}
+        return {name: place._replace(offset=0) for name, place in right.items()}
 
     if fault == "allocator":
         monkeypatch.setattr("capra.compiler.pipeline.allocate_buffers", on_one_place)

@@ -121,7 +121,7 @@ def test_a_buffer_that_is_reused_too_early_is_found_at_the_tensor_that_it_destro
 def test_a_wrong_offset_of_a_view_is_found_at_the_view() -> None:
     graph, ranges = _chain()
     places = dict(place_tensors(graph))
-    places["part"] = replace(places["part"], offset=0)
+    places["part"] = places["part"]._replace(offset=0)
     difference = check(graph, ranges, _emitted(graph, ranges, places))
     assert difference is not None and difference.operation.startswith("part after instruction")
 

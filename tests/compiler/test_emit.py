@@ -2,11 +2,17 @@
 
 from dataclasses import replace
 
+import pytest
+
+from capra.compiler.optimization import LEVELS
+from capra.compiler.passes import emit
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
 from capra.isa.chip import Chip
 from capra.isa.program import Program
+from capra.lm.graphs import verifier_graph
+from capra.lm.models import load_model
 
 
 def compiled(graph: Graph, **ranges: float) -> Program:
@@ -199,3 +205,21 @@ def test_a_fused_product_is_named_with_its_relu() -> None:
     graph.relu("r", "p")
     last = compiled(graph).origins[-1]
     assert (last.tensor, last.text) == ("r", "p = scores x x\nr = relu p")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_program_is_the_same_whatever_was_compiled_before(level: str) -> None:
+    """Tiles are shared by products of one shape, at other addresses and of other caches too."""
+    model = load_model("random")
+
+    def verifier(cache: int) -> Program:
+        graph = verifier_graph(model.config, 5, cache)
+        chip = model.config.chip
+        return compile_graph(graph, model.ranges, chip, optimize=LEVELS[level])
+
+    emit._tiles.cache_clear()
+    shared = [verifier(cache) for cache in range(6)]
+    assert emit._tiles.cache_info().hits, "nothing was shared"
+    for cache, program in enumerate(shared):
+        emit._tiles.cache_clear()
+        assert verifier(cache) == program

@@ -92,12 +92,17 @@ def test_tensor_that_is_called_ready_too_early_is_found(program: Program) -> Non
 
 @pytest.mark.parametrize(("index", "words"), [(0, r"0 \.\. 3"), (1, r"4 \.\. 11")])
 def test_missing_load_is_found(program: Program, index: int, words: str) -> None:
-    code = program.instructions
-    without = replace(
-        program, instructions=code[:index] + code[index + 1 :], tensors={}, origins=()
-    )
+    code = list(program.instructions)
+    del code[index]
+    without = replace(program, instructions=code, tensors={}, origins=())
     with pytest.raises(AssertionError, match=rf"instruction 1 \(MM .* {words} which no"):
         check_program(without)
+
+
+def test_sums_that_nobody_wrote_are_found(program: Program) -> None:
+    """An accumulating tile reads what it writes, so it cannot be the first to write it."""
+    with pytest.raises(AssertionError, match=r"instruction 2 \(MM .* 12 \.\. 13 which no"):
+        check_program(with_fields(program, 2, acc=1))
 
 
 def test_load_that_is_too_short_is_found(program: Program) -> None:
@@ -159,10 +164,24 @@ def test_a_live_range_that_is_too_short_is_found() -> None:
 def test_words_taken_by_any_other_buffer_are_found(order: str) -> None:
     """Whether the one that took them comes before or behind the one that is read."""
     place = Place("a", 0, 1, 4, 4)
-    ops = (Load("a", place), Load("b", replace(place, buffer="b")), Store("a", place))
+    ops = (Load("a", place), Load("b", place._replace(buffer="b")), Store("a", place))
     buffers = {name: Buffer(name, 0, 4, 0, 2) for name in order}
     with pytest.raises(AssertionError, match=r"operation 2 .* reads words of a that another"):
         check_buffers(ops, buffers, 16)
+
+
+def test_an_operation_that_writes_over_what_it_reads_is_found() -> None:
+    """A product reads its operands until its last tile."""
+    graph = Graph("g")
+    graph.input("x", 1, 4)
+    graph.weight("w", 4, 8)
+    graph.matmul("p", "x", "w")
+    scales = assign_scales(graph, Ranges(dict.fromkeys(graph.nodes, 1.0)))
+    ops = tile_operations(graph, scales, place_tensors(graph), 256)
+    buffers = dict(allocate_buffers(ops, 8192))
+    buffers["%p.sums"] = replace(buffers["%p.sums"], base=buffers["w"].base + 31)
+    with pytest.raises(AssertionError, match=r"operation 2 .* reads words of w that another"):
+        check_buffers(ops, buffers, 8192)
 
 
 def test_words_that_no_buffer_took_are_found() -> None:

@@ -68,6 +68,7 @@ def test_operations_are_printed_with_their_index(texts: dict[str, str]) -> None:
         "0: x[0: 1x4 stride 4] = load x\n"
         "1: w[0: 2x4 stride 4] = load w\n"
         "2: %r.sums[0: 1x2 stride 2] = x[0: 1x4 stride 4] . w[0: 2x4 stride 4]^T\n"
+        "    %r.sums[0: 1x2 stride 2] = x[0: 1x4 stride 4] . w[0: 2x4 stride 4]^T\n"
         "3: r[0: 1x2 stride 2] = requantize %r.sums[0: 1x2 stride 2] 33026 >> 23 relu\n"
         "4: %s.fixed[0: 1x2 stride 2] = softmax r[0: 1x2 stride 2] index 33026 >> 15\n"
         "5: s[0: 1x2 stride 2] = requantize %s.fixed[0: 1x2 stride 2] 65024 >> 24\n"
@@ -89,7 +90,8 @@ def test_accumulating_tile_is_printed_as_an_update() -> None:
         Chip(),
         observer=lambda name, text: texts.update({name: text()}),
     )
-    assert "2: %p.sums[0: 1x1 stride 1] += x[256: 1x44 stride 300] . " in texts["tiles"]
+    x = "x[256: 1x44 stride 300]"
+    assert f"    %p.sums[0: 1x1 stride 1] += {x} . {x}^T\n2: p" in texts["tiles"]
 
 
 def test_buffers_are_printed_with_words_and_life(texts: dict[str, str]) -> None:

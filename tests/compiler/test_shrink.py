@@ -1,7 +1,6 @@
 """The shrinker: planted bugs of the compiler end as the few nodes that they need."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
 from tests.compiler.agreement import check_agreement
@@ -27,9 +26,8 @@ def shifted_column_views(graph: Graph) -> Mapping[str, Place]:
     places = dict(place_tensors(graph))
     for node in graph:
         if node.kind is Kind.SLICE_COLS and graph[node.inputs[0]].kind is Kind.SLICE_COLS:
-            places[node.name] = replace(
-                places[node.name], offset=places[node.name].offset - graph[node.inputs[0]].start
-            )
+            offset = places[node.name].offset - graph[node.inputs[0]].start
+            places[node.name] = places[node.name]._replace(offset=offset)
     return places
 
 
@@ -38,7 +36,7 @@ def touching_rows(graph: Graph) -> Mapping[str, Place]:
     places = dict(place_tensors(graph))
     for node in graph:
         if node.kind is Kind.SLICE_ROWS and not places[node.name].is_contiguous:
-            places[node.name] = replace(places[node.name], stride=node.cols)
+            places[node.name] = places[node.name]._replace(stride=node.cols)
     return places
 
 

@@ -1,7 +1,7 @@
 """What the tile pass produces: the machine's operations, on places instead of addresses.
 
     Load, Store        a tensor between external memory and its place
-    TileProduct        one tile of a product, int32 sums into a place
+    Product            a product, int32 sums into a place, a tile at a time
     Requantize         a whole place to int8
     AddRows            a saturating sum of two places
     SoftmaxRow         one row of scores to Q0.15
@@ -11,9 +11,12 @@ Buffers are symbolic here; the buffers pass gives them addresses and the emissio
 operation into one or more instructions.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from capra.compiler.passes.views import Place
+from capra.isa.spec import ARRAY_SIZE
 from capra.numerics import Rescale
 
 
@@ -36,14 +39,41 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class TileProduct:
-    """dst (at most 4 x 4) := or += a . b, with b stored transposed if asked."""
+class Product:
+    """dst := a . b, with b stored transposed if asked, by tiles whose K is at most `depth`."""
 
     tensor: str
     a: Place
     b: Place
     dst: Place
     transpose_b: bool
+    depth: int
+
+    def tiles(self) -> Iterator["Tile"]:
+        """The tiles from left to right, row of tiles by row of tiles; the parts of K innermost."""
+        a, b, dst, size = self.a, self.b, self.dst, ARRAY_SIZE
+        for row in range(0, dst.rows, size):
+            rows = min(size, dst.rows - row)
+            for col in range(0, dst.cols, size):
+                cols = min(size, dst.cols - col)
+                for inner in range(0, a.cols, self.depth):
+                    depth = min(self.depth, a.cols - inner)
+                    yield Tile(
+                        a.part(row, inner, rows, depth),
+                        b.part(col, inner, cols, depth)
+                        if self.transpose_b
+                        else b.part(inner, col, depth, cols),
+                        dst.part(row, col, rows, cols),
+                        accumulate=inner > 0,
+                    )
+
+
+class Tile(NamedTuple):
+    """dst (at most 4 x 4) := or += a . b, of parts of a product's places."""
+
+    a: Place
+    b: Place
+    dst: Place
     accumulate: bool
 
 
@@ -87,7 +117,7 @@ class ArgmaxRow:
     dst: Place
 
 
-Op = Load | Store | TileProduct | Requantize | AddRows | SoftmaxRow | ArgmaxRow
+Op = Load | Store | Product | Requantize | AddRows | SoftmaxRow | ArgmaxRow
 
 
 def reads(op: Op) -> tuple[Place, ...]:
@@ -95,9 +125,7 @@ def reads(op: Op) -> tuple[Place, ...]:
     match op:
         case Load():
             return ()
-        case TileProduct():
-            return (op.a, op.b, op.dst) if op.accumulate else (op.a, op.b)
-        case AddRows():
+        case Product() | AddRows():
             return (op.a, op.b)
         case Store() | Requantize() | SoftmaxRow() | ArgmaxRow():
             return (op.src,)

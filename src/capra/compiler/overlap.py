@@ -11,7 +11,7 @@ after its last (an overwritten one). And no instruction may read a word that nob
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -39,13 +39,17 @@ def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_w
         region = Region(Memory.SCRATCHPAD, start, place.rows, place.cols, place.stride)
         return region.of(owner)
 
-    for index, op in enumerate(ops):
-        for place in reads(op):
+    def expect_whole(index: int, op: Op, places: Iterable[Place]) -> None:
+        for place in places:
             assert (words(place) == number[place.buffer]).all(), (
                 f"operation {index} ({op}) reads words of {place.buffer} that another buffer took"
             )
+
+    for index, op in enumerate(ops):
+        expect_whole(index, op, reads(op))
         for place in writes(op):
             words(place)[...] = number[place.buffer]
+        expect_whole(index, op, reads(op))  # an operation reads until its last instruction
 
 
 def check_program(program: Program) -> None:
@@ -53,23 +57,17 @@ def check_program(program: Program) -> None:
 
     A failure is a compiler bug, hence an AssertionError naming instruction and tensor.
     """
+    _expect_written(program)
     ends: dict[int, list[TensorHome]] = defaultdict(list)
     for home in program.tensors.values():
         ends[home.until].append(home)
     last_write = np.full(program.chip.scratchpad_words, _NEVER, dtype=np.int64)
-    for index, inst in enumerate(program.instructions):
-        for region in inst.reads():
-            if region.memory is Memory.SCRATCHPAD:
-                assert region.of(last_write).min() > _NEVER, (
-                    f"{program.name}, instruction {index} ({inst}) reads a scratchpad word of "
-                    f"{region.base} .. {region.end - 1} which no instruction wrote"
-                )
-        for region in inst.writes():
-            if region.memory is Memory.SCRATCHPAD:
-                region.of(last_write)[...] = index
+    for index, written in enumerate(program.code.writes(Memory.SCRATCHPAD)):
+        for region in written:
+            region.of(last_write)[...] = index
         for home in ends[index]:
-            written = home.region.of(last_write)
-            oldest, newest = int(written.min()), int(written.max())
+            writers = home.region.of(last_write)
+            oldest, newest = int(writers.min()), int(writers.max())
             assert oldest >= home.first, (
                 f"{program.name}: {home.name}, written by instructions {home.first} .. "
                 f"{home.ready}, holds a word that instruction {oldest} wrote"
@@ -78,4 +76,20 @@ def check_program(program: Program) -> None:
                 f"{program.name}: {home.name}, whole after instruction {home.ready} and needed "
                 f"until {home.until}, is overwritten by instruction {newest} "
                 f"({program.instructions[newest]})"
+            )
+
+
+def _expect_written(program: Program) -> None:
+    """Assert that every scratchpad word that is read was written before."""
+    first_write = np.full(program.chip.scratchpad_words, len(program.instructions), dtype=np.int64)
+    for region, writers in program.code.first_writes(Memory.SCRATCHPAD):
+        words = region.of(first_write)
+        np.minimum(words, writers, out=words)
+    for region, readers in program.code.first_reads(Memory.SCRATCHPAD):
+        is_early = region.of(first_write).max(axis=0) >= readers
+        if is_early.any():
+            index = int(readers[is_early.argmax()])
+            raise AssertionError(
+                f"{program.name}, instruction {index} ({program.instructions[index]}) reads a "
+                f"scratchpad word of {region.base} .. {region.end - 1} which no instruction wrote"
             )

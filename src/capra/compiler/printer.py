@@ -7,10 +7,11 @@ from capra.compiler.ops import (
     ArgmaxRow,
     Load,
     Op,
+    Product,
     Requantize,
     SoftmaxRow,
     Store,
-    TileProduct,
+    Tile,
 )
 from capra.compiler.passes.buffers import Buffer
 from capra.compiler.passes.views import Place
@@ -45,8 +46,13 @@ def print_places(places: Mapping[str, Place]) -> str:
 
 
 def print_operations(ops: Sequence[Op]) -> str:
-    """One line an operation, with its index."""
-    return _text([f"{index}: {_operation(op)}" for index, op in enumerate(ops)])
+    """One line an operation, with its index; the tiles of a product below it."""
+    lines = list[str]()
+    for index, op in enumerate(ops):
+        lines.append(f"{index}: {_operation(op)}")
+        if isinstance(op, Product):
+            lines += [f"    {_tile(op, tile)}" for tile in op.tiles()]
+    return _text(lines)
 
 
 def print_buffers(buffers: Mapping[str, Buffer]) -> str:
@@ -91,10 +97,8 @@ def _operation(op: Op) -> str:
             return f"{_place(op.dst)} = load {', '.join((op.tensor, *op.followers))}"
         case Store():
             return f"store {', '.join((op.tensor, *op.followers))} = {_place(op.src)}"
-        case TileProduct():
-            sign = "+=" if op.accumulate else "="
-            right = f"{_place(op.b)}{'^T' if op.transpose_b else ''}"
-            return f"{_place(op.dst)} {sign} {_place(op.a)} . {right}"
+        case Product():
+            return _tile(op, Tile(op.a, op.b, op.dst, accumulate=False))
         case Requantize():
             relu = " relu" if op.relu else ""
             return f"{_place(op.dst)} = requantize {_place(op.src)} {_rescale(op.rescale)}{relu}"
@@ -104,6 +108,12 @@ def _operation(op: Op) -> str:
             return f"{_place(op.dst)} = softmax {_place(op.src)} index {_rescale(op.rescale)}"
         case ArgmaxRow():
             return f"{_place(op.dst)} = argmax {_place(op.src)}"
+
+
+def _tile(product: Product, tile: Tile) -> str:
+    sign = "+=" if tile.accumulate else "="
+    right = f"{_place(tile.b)}{'^T' if product.transpose_b else ''}"
+    return f"{_place(tile.dst)} {sign} {_place(tile.a)} . {right}"
 
 
 def _place(place: Place) -> str:

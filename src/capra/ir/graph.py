@@ -48,6 +48,8 @@ class Kind(StrEnum):
     SLICE_COLS = "slice_cols"
     ARGMAX = "argmax"
 
+    __hash__ = str.__hash__  # Enum's own is many times slower, and kinds are looked up everywhere
+
 
 SLICES: Final = frozenset({Kind.SLICE_ROWS, Kind.SLICE_COLS})
 CONCATS: Final = frozenset({Kind.CONCAT_ROWS, Kind.CONCAT_COLS})

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from capra.errors import CapacityError
+from capra.isa.spec import Memory
 
 MAX_EXTERNAL_WORDS = 1 << 24
 MAX_SCRATCHPAD_WORDS = 1 << 20
@@ -33,6 +34,10 @@ class Chip:
             )
         _check("operand memory", self.operand_depth, MIN_OPERAND_DEPTH, MAX_OPERAND_DEPTH)
         _check("program memory", self.program_entries, 1, MAX_PROGRAM_ENTRIES)
+
+    def words(self, memory: Memory) -> int:
+        """The size of a memory."""
+        return self.scratchpad_words if memory is Memory.SCRATCHPAD else self.external_words
 
 
 def _check(name: str, size: int, low: int, high: int) -> None:

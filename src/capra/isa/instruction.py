@@ -1,9 +1,9 @@
 """One instruction: a row of the table with its operands, checked when it is built."""
 
 import operator
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,15 @@ from capra.numerics import Int64Array
 
 _Element = TypeVar("_Element", bound=np.generic)
 
+Row = tuple[str, tuple[int, ...]]
+"""An instruction that is not checked yet: its mnemonic and its operands."""
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """`rows` x `cols` words of a memory; row i starts at base + i * stride."""
+
+class Region(NamedTuple):
+    """`rows` x `cols` words of a memory; row i starts at base + i * stride.
+
+    `end` and `has_rows_apart` also work for regions of columns, one element an instruction.
+    """
 
     memory: Memory
     base: int
@@ -40,6 +45,11 @@ class Region:
     def end(self) -> int:
         """One past the last word."""
         return self.base + (self.rows - 1) * self.stride + self.cols
+
+    @property
+    def has_rows_apart(self) -> bool:
+        """True when no word belongs to two of its rows."""
+        return (self.rows == 1) | (self.stride >= self.cols)
 
     def addresses(self) -> Int64Array:
         """Every address, row by row, as a flat array."""
@@ -74,27 +84,32 @@ class Instruction:
 
     op: Op
     operands: tuple[int, ...]
-    _sources: tuple[Region, ...] = field(init=False, repr=False, compare=False)
-    _targets: tuple[Region, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        form = _FORMS[self.op.mnemonic]
-        object.__setattr__(self, "_sources", tuple(r(self.operands) for r in form.sources))
-        object.__setattr__(self, "_targets", tuple(r(self.operands) for r in form.targets))
-        self._check(form.limits)
-
-    def _check(self, limits: tuple[tuple[int, int], ...]) -> None:
-        for f, value, (low, high) in zip(self.op.fields, self.operands, limits, strict=True):
-            if not low <= value <= high:
-                raise ProgramError(
-                    f"{self}: {f.name} ({f.meaning}) is {value}, expected {low} .. {high}"
-                )
+        if not FORMS[self.op.mnemonic].is_within_limits(*self.operands):
+            self._refuse_operand()
         for region in self._targets:
-            if region.rows > 1 and region.stride < region.cols:
+            if not region.has_rows_apart:
                 raise ProgramError(
                     f"{self}: destination rows of {region.cols} words are {region.stride} words "
                     f"apart, expected at least {region.cols}"
                 )
+
+    def _refuse_operand(self) -> None:
+        """Raise the ProgramError that names the first operand outside its limits."""
+        for f, value in zip(self.op.fields, self.operands, strict=True):
+            if not f.minimum <= value <= f.limit:
+                raise ProgramError(
+                    f"{self}: {f.name} ({f.meaning}) is {value}, expected {f.minimum} .. {f.limit}"
+                )
+
+    @property
+    def _sources(self) -> tuple[Region, ...]:
+        return tuple([region(*self.operands) for region in FORMS[self.op.mnemonic].sources])
+
+    @property
+    def _targets(self) -> tuple[Region, ...]:
+        return tuple([region(*self.operands) for region in FORMS[self.op.mnemonic].targets])
 
     @property
     def mnemonic(self) -> str:
@@ -109,13 +124,13 @@ class Instruction:
     @property
     def cycles(self) -> int:
         """Cycles on its unit, without the control cycles."""
-        return _FORMS[self.op.mnemonic].cycles(*self.operands)
+        return int(FORMS[self.op.mnemonic].cycles(*self.operands))
 
     @property
     def phases(self) -> dict[Phase, int]:
         """What those cycles are spent on, in the order in which the phases begin."""
         spent: dict[Phase, int] = {}
-        for phase, cycles in _FORMS[self.op.mnemonic].phases:
+        for phase, cycles in FORMS[self.op.mnemonic].phases:
             spent[phase] = spent.get(phase, 0) + cycles(*self.operands)
         return spent
 
@@ -137,7 +152,7 @@ class Instruction:
                     yield source, target
 
     def __getitem__(self, name: str) -> int:
-        return self.operands[self.op.index(name)]
+        return self.operands[FORMS[self.op.mnemonic].index[name]]
 
     def __str__(self) -> str:
         pairs = zip(self.op.fields, self.operands, strict=True)
@@ -149,21 +164,28 @@ def instruction(mnemonic: str, /, **fields: int) -> Instruction:
 
     Raises ProgramError for an unknown mnemonic or field, a missing one, or a value out of range.
     """
-    op = BY_MNEMONIC.get(mnemonic)
-    if op is None:
+    _, operands = row(mnemonic, **fields)
+    return Instruction(BY_MNEMONIC[mnemonic], operands)
+
+
+def row(mnemonic: str, /, **fields: int) -> Row:
+    """The row of named fields, all of which must be given; their values are not checked.
+
+    Raises ProgramError for an unknown mnemonic or field, or a missing one.
+    """
+    form = FORMS.get(mnemonic)
+    if form is None:
         raise ProgramError(
             f"unknown instruction {mnemonic!r}, expected one of {', '.join(BY_MNEMONIC)}"
         )
     try:
-        operands = tuple(operator.index(fields[f.name]) for f in op.fields)
+        operands = tuple([operator.index(fields[name]) for name in form.index])
     except KeyError as missing:
         raise ProgramError(f"{mnemonic} lacks the field {missing.args[0]}") from None
-    if len(fields) != len(op.fields):
-        extra = sorted(set(fields) - {f.name for f in op.fields})
-        raise ProgramError(
-            f"{mnemonic} has no field {extra[0]}, expected {' '.join(f.name for f in op.fields)}"
-        )
-    return Instruction(op, operands)
+    if len(fields) != len(operands):
+        extra = sorted(set(fields) - set(form.index))
+        raise ProgramError(f"{mnemonic} has no field {extra[0]}, expected {' '.join(form.index)}")
+    return mnemonic, operands
 
 
 def check_on_chip(inst: Instruction, chip: Chip) -> None:
@@ -176,12 +198,11 @@ def check_on_chip(inst: Instruction, chip: Chip) -> None:
         raise ProgramError(
             f"{inst}: k is {inst['k']}, expected at most the operand depth {chip.operand_depth}"
         )
-    sizes = {Memory.SCRATCHPAD: chip.scratchpad_words, Memory.EXTERNAL: chip.external_words}
     for region in (*inst.reads(), *inst.writes()):
-        if region.end > sizes[region.memory]:
+        if region.end > chip.words(region.memory):
             raise ProgramError(
                 f"{inst}: the last {region.memory} word is {region.end - 1}, expected at most "
-                f"{sizes[region.memory] - 1}"
+                f"{chip.words(region.memory) - 1}"
             )
     for source, target in inst.conflicts():
         raise ProgramError(
@@ -191,30 +212,27 @@ def check_on_chip(inst: Instruction, chip: Chip) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """The expressions of a row, compiled."""
+class Form:
+    """The expressions of an operation, compiled: functions of operands, or of columns of them."""
 
-    cycles: Callable[..., int]
-    phases: tuple[tuple[Phase, Callable[..., int]], ...]
-    limits: tuple[tuple[int, int], ...]
-    sources: tuple[Callable[[tuple[int, ...]], Region], ...]
-    targets: tuple[Callable[[tuple[int, ...]], Region], ...]
-
-
-def _region_maker(op: Op, access: Access) -> Callable[[tuple[int, ...]], Region]:
-    parts = (access.base, access.rows, access.cols, access.stride)
-    evaluate: Callable[..., tuple[int, int, int, int]]
-    evaluate = compile_expression(op.fields, f"({', '.join(parts)})")  # type: ignore[assignment]
-
-    def make(operands: tuple[int, ...]) -> Region:
-        base, rows, cols, stride = evaluate(*operands)
-        return Region(access.memory, base, rows, cols, stride if rows > 1 else cols)
-
-    return make
+    cycles: Callable[..., Any]
+    phases: tuple[tuple[Phase, Callable[..., Any]], ...]
+    is_within_limits: Callable[..., Any]
+    index: Mapping[str, int]
+    """Place of every field in the operands."""
+    sources: tuple[Callable[..., Region], ...]
+    targets: tuple[Callable[..., Region], ...]
 
 
-_FORMS: Final = {
-    op.mnemonic: _Form(
+def _region_maker(op: Op, access: Access) -> Callable[..., Region]:
+    rows, cols, stride = access.rows, access.cols, access.stride
+    contiguous = f"({stride}) + (({rows}) == 1) * (({cols}) - ({stride}))"  # where one row is all
+    parts = compile_expression(op.fields, f"({access.base}, {rows}, {cols}, {contiguous})")
+    return lambda *operands: Region(access.memory, *parts(*operands))
+
+
+FORMS: Final[Mapping[str, Form]] = {
+    op.mnemonic: Form(
         compile_expression(op.fields, op.cycles),
         tuple(
             (phase, compile_expression(op.fields, term))
@@ -222,9 +240,15 @@ _FORMS: Final = {
             for use, term in op.terms
             if use is phase
         ),
-        tuple((f.minimum, f.limit) for f in op.fields),
+        compile_expression(
+            op.fields,
+            " & ".join(f"({f.minimum} <= {f.name}) & ({f.name} <= {f.limit})" for f in op.fields)
+            or "True",
+        ),
+        {f.name: index for index, f in enumerate(op.fields)},
         tuple(_region_maker(op, a) for a in op.reads),
         tuple(_region_maker(op, a) for a in op.writes),
     )
     for op in TABLE
 }
+"""By mnemonic, in the order of the table."""

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
@@ -15,10 +15,11 @@ from typing import Any, Final, Literal, TypeVar
 from capra.errors import CapacityError, ProgramError
 from capra.files import write_atomically
 from capra.isa.chip import Chip
+from capra.isa.code import Code
 from capra.isa.encoding import from_bytes, to_words
 from capra.isa.instruction import Instruction, Region, check_on_chip
 from capra.isa.spec import Memory, Phase
-from capra.isa.timing import Counters, count, phases_of, sum_phases
+from capra.isa.timing import Counters, count, phases_of_all
 
 MAGIC: Final = b"GA2PROG2"
 SlotKind = Literal["input", "weight", "output"]
@@ -106,7 +107,8 @@ class Program:
 
     name: str
     chip: Chip
-    instructions: tuple[Instruction, ...]
+    instructions: Sequence[Instruction]
+    """Any sequence goes in; it is kept as `code`."""
     external: tuple[Slot, ...] = ()
     tensors: Mapping[str, TensorHome] = field(default_factory=dict)
     origins: tuple[Origin, ...] = ()
@@ -114,6 +116,7 @@ class Program:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
+        object.__setattr__(self, "instructions", Code.of(self.instructions))
         size, limit = len(self.instructions), self.chip.program_entries
         if size > limit:
             raise CapacityError(
@@ -129,15 +132,16 @@ class Program:
                 f"program {self.name} has the origins of {traced} instructions, expected "
                 f"{size - 1}: of all but HALT"
             )
-        for index, inst in enumerate(self.instructions):
+        for index in self.code.suspects(self.chip):
             try:
-                check_on_chip(inst, self.chip)
+                check_on_chip(self.instructions[index], self.chip)
             except ProgramError as error:
                 raise ProgramError(f"program {self.name}, instruction {index}: {error}") from None
-            if (inst.mnemonic == "HALT") != (index == size - 1):
+        for index, mnemonic in enumerate(self.code.mnemonics):
+            if (mnemonic == "HALT") != (index == size - 1):
                 raise ProgramError(
-                    f"program {self.name}, instruction {index}: {inst} found, expected HALT as "
-                    "the last instruction and nowhere else"
+                    f"program {self.name}, instruction {index}: {self.instructions[index]} found, "
+                    "expected HALT as the last instruction and nowhere else"
                 )
 
     def _check_map(self) -> None:
@@ -171,6 +175,11 @@ class Program:
                     f"and {len(self.instructions)} instructions"
                 )
 
+    @property
+    def code(self) -> Code:
+        """The instructions as columns."""
+        return Code.of(self.instructions)
+
     @cached_property
     def counters(self) -> Counters:
         """What one run adds to the counters."""
@@ -179,7 +188,7 @@ class Program:
     @cached_property
     def phases(self) -> dict[Phase, int]:
         """What the cycles of one run are spent on; their sum is `cycles`."""
-        return sum_phases(map(phases_of, self.instructions))
+        return phases_of_all(self.instructions)
 
     @property
     def cycles(self) -> int:
@@ -194,8 +203,8 @@ class Program:
     def histogram(self) -> dict[str, int]:
         """Instructions by mnemonic, in order of first appearance."""
         counts: dict[str, int] = {}
-        for inst in self.instructions:
-            counts[inst.mnemonic] = counts.get(inst.mnemonic, 0) + 1
+        for mnemonic in self.code.mnemonics:
+            counts[mnemonic] = counts.get(mnemonic, 0) + 1
         return counts
 
     def slots(self, *kinds: SlotKind) -> tuple[Slot, ...]:

@@ -8,7 +8,7 @@ A row's `loops` is the loop nest that the instruction performs; [] indexes words
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 OPCODE_BITS: Final = 4
 INSTRUCTION_WORDS: Final = 5
@@ -56,6 +56,8 @@ class Phase(StrEnum):
     ARGMAX = "argmax"
     VECTOR_PIPELINE = "vector_pipeline"
     FETCH = "fetch"
+
+    __hash__ = str.__hash__  # Enum's own is many times slower
 
 
 PHASES: Final[Mapping[Phase, tuple[Unit, str]]] = {
@@ -114,7 +116,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A rectangle of words that an instruction touches, as expressions over its fields."""
+    """A rectangle of words that an instruction touches, as expressions over its fields.
+
+    They are arithmetic only, and so are cycles: with columns for fields they speak of many
+    instructions at once.
+    """
 
     memory: Memory
     base: str
@@ -153,7 +159,7 @@ class Op:
         return next(i for i, f in enumerate(self.fields) if f.name == name)
 
 
-def compile_expression(op_fields: tuple[Field, ...], text: str) -> Callable[..., int]:
+def compile_expression(op_fields: tuple[Field, ...], text: str) -> Callable[..., Any]:
     """A function of the fields, in table order, that evaluates an expression of the table."""
     names = ", ".join(f.name for f in op_fields)
     source = f"lambda {names}: {text}"  # the table's own text, never a user's
@@ -223,7 +229,7 @@ TABLE: Final[tuple[Op, ...]] = (
          _flag("t", "1: B is stored transposed, n rows of k"),
          _flag("acc", "1: add to D instead of replacing it")),
         (Access(Memory.SCRATCHPAD, "a", "m", "k", "sa"),
-         Access(Memory.SCRATCHPAD, "b", "n if t else k", "k if t else n", "sb")),
+         Access(Memory.SCRATCHPAD, "b", "t*n + (1-t)*k", "t*k + (1-t)*n", "sb")),
         (Access(Memory.SCRATCHPAD, "d", "m", "n", "sd"),),
         updates_if="acc",
     ),

@@ -4,10 +4,11 @@ No instruction's cost depends on data, so a program's counters are known before 
 simulator still counts them one instruction at a time, as the chip does.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from capra.isa.instruction import Instruction
+from capra.isa.code import Code
+from capra.isa.instruction import FORMS, Instruction
 from capra.isa.spec import CONTROL_CYCLES, Phase, Unit
 
 
@@ -33,12 +34,13 @@ class Counters:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-def count(instructions: Iterable[Instruction]) -> Counters:
+def count(instructions: Sequence[Instruction]) -> Counters:
     """What executing these instructions, each once, adds to the counters."""
+    code = Code.of(instructions)
     cycles = dict.fromkeys(Unit, 0)
-    for inst in instructions:
-        cycles[Unit.CONTROL] += CONTROL_CYCLES
-        cycles[inst.unit] += inst.cycles
+    cycles[Unit.CONTROL] = CONTROL_CYCLES * len(code)
+    for group in code.groups:
+        cycles[group.op.unit] += int(group.cycles.sum())
     return Counters(**{unit.value: n for unit, n in cycles.items()})
 
 
@@ -46,6 +48,16 @@ def phases_of(inst: Instruction) -> dict[Phase, int]:
     """What all cycles of an instruction are spent on, fetch and decode first."""
     spent = inst.phases
     return {Phase.FETCH: CONTROL_CYCLES + spent.pop(Phase.FETCH, 0), **spent}
+
+
+def phases_of_all(instructions: Sequence[Instruction]) -> dict[Phase, int]:
+    """What all cycles of several instructions are spent on; phases of no cycle left out."""
+    code = Code.of(instructions)
+    spent = [{Phase.FETCH: CONTROL_CYCLES * len(code)}]
+    for group in code.groups:
+        for phase, cycles in FORMS[group.op.mnemonic].phases:
+            spent.append({phase: int(group.evaluated(cycles).sum())})
+    return sum_phases(spent)
 
 
 def sum_phases(parts: Iterable[Mapping[Phase, int]]) -> dict[Phase, int]:

@@ -102,20 +102,25 @@ def grid_cells(
 
 
 class _Lab:
-    """One model and its drafts on one chip, the target's programs compiled once for all runs."""
+    """One model and its drafts on one chip, all programs compiled once for all runs."""
 
     def __init__(self, model_name: str, make_device: MakeDevice, optimize: Optimization) -> None:
         model = load_model(model_name, MODEL_SEED)
         self.device = make_device(model.config.chip)
         self.target = ChipTarget(model, self.device, optimize=optimize)
+        self._drafts: dict[float, ChipBigram] = {}
 
     def plain(self) -> Decoded:
         return decode(self.target, [START_TOKEN], NEW_TOKENS)
 
     def draft(self, noise: float, _text: Sequence[int] = ()) -> ChainProposer:
         model, optimize = self.target.model, self.target.optimize
-        bigram = load_bigram(model, noise, DRAFT_SEED)
-        return ChainProposer(ChipBigram(bigram, model.config.chip, self.device, optimize=optimize))
+        if noise not in self._drafts:
+            bigram = load_bigram(model, noise, DRAFT_SEED)
+            self._drafts[noise] = ChipBigram(
+                bigram, model.config.chip, self.device, optimize=optimize
+            )
+        return ChainProposer(self._drafts[noise])
 
     def cell(self, plain: Decoded, noise: float, k: int) -> Record:
         run = decode(

@@ -8,14 +8,14 @@ Addresses and counts are unsigned in here: an index that numba takes for possibl
 comparison for every word.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from capra.isa.instruction import Instruction
+from capra.isa.code import Code
 from capra.isa.spec import ARRAY_SIZE, BY_MNEMONIC, CONTROL_CYCLES, Unit
 from capra.numerics import (
     EXP_TABLE,
@@ -45,7 +45,7 @@ _OPERANDS: Final = max(len(op.fields) for op in BY_MNEMONIC.values())
 
 assert ARRAY_SIZE == 4, "_multiply has four sums a row"
 
-Code = UInt64Array
+Rows = UInt64Array
 """One row an instruction: its opcode, its unit, the cycles on that unit, its operands, zeros."""
 
 Operands = UInt64Array
@@ -53,14 +53,15 @@ Tile = npt.NDArray[np.int32]
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
-def encode(instructions: Sequence[Instruction]) -> Code:
+def encode(code: Code) -> Rows:
     """The instructions as rows that `run` executes."""
-    rows = [
-        (i.op.opcode, _UNIT_INDEX[i.unit], i.cycles, *i.operands)
-        + (0,) * (_OPERANDS - len(i.operands))
-        for i in instructions
-    ]
-    return np.array(rows, np.uint64)
+    rows = np.zeros((len(code), 3 + _OPERANDS), np.uint64)
+    for group in code.groups:
+        rows[group.at, 0] = group.op.opcode
+        rows[group.at, 1] = _UNIT_INDEX[group.op.unit]
+        rows[group.at, 2] = group.cycles
+        rows[group.at, 3 : 3 + len(group.operands)] = group.operands.T
+    return rows
 
 
 def _compile(function: _Function) -> _Function:
@@ -68,7 +69,7 @@ def _compile(function: _Function) -> _Function:
 
 
 @_compile
-def run(code: Code, external: Words, scratchpad: Words) -> Int64Array:
+def run(code: Rows, external: Words, scratchpad: Words) -> Int64Array:
     """Execute the rows on the two memories; the cycles of each of UNITS."""
     spent = np.zeros(len(UNITS), np.int64)
     depth = np.uint64(1)

@@ -76,7 +76,7 @@ class BoundProgram:
         """For the compiled engine: one row of numbers an instruction."""
         from capra.sim import compiled
 
-        return compiled.encode(self.program.instructions)
+        return compiled.encode(self.program.code)
 
 
 class Machine:

@@ -6,17 +6,20 @@ moves a vector and the rows do not follow each other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
+
+import numpy as np
 
 from capra.compiler.ops import (
     AddRows,
     ArgmaxRow,
     Load,
     Op,
+    Product,
     Requantize,
     SoftmaxRow,
     Store,
-    TileProduct,
     writes,
 )
 from capra.compiler.passes.buffers import Buffer
@@ -26,8 +29,10 @@ from capra.ir.graph import CONCATS, LEAVES, SLICES, Graph, Kind
 from capra.ir.scales import Scales
 from capra.ir.text import print_node
 from capra.isa.chip import Chip
-from capra.isa.instruction import Instruction, instruction
+from capra.isa.code import Code
+from capra.isa.instruction import Row, row
 from capra.isa.program import Origin, Program, Slot, SlotKind, TensorHome
+from capra.numerics import Int64Array
 
 
 def emit_program(
@@ -40,16 +45,16 @@ def emit_program(
 ) -> Program:
     """The program: instructions with addresses, the external map, and where each tensor lives."""
     sources, outputs = _external_map(graph, scales, chip.external_words)
-    code: list[Instruction] = []
+    code: list[Row] = []
     last_instruction: list[int] = []
     for op in ops:
-        code += _instructions(op, buffers, outputs if isinstance(op, Store) else sources)
+        code += _rows(op, buffers, outputs if isinstance(op, Store) else sources)
         last_instruction.append(len(code) - 1)
-    code.append(instruction("HALT"))
+    code.append(row("HALT"))
     return Program(
         name=graph.name,
         chip=chip,
-        instructions=tuple(code),
+        instructions=Code(code),
         external=(*sources.values(), *outputs.values()),
         tensors=_homes(graph, scales, places, ops, buffers, last_instruction),
         origins=_origins(graph, ops, last_instruction),
@@ -82,9 +87,9 @@ def _external_map(
     return sources, {name: slot(name, "output") for name in graph.outputs}
 
 
-def _instructions(
-    op: Op, buffers: Mapping[str, Buffer], slots: Mapping[str, Slot]
-) -> Iterator[Instruction]:
+def _rows(op: Op, buffers: Mapping[str, Buffer], slots: Mapping[str, Slot]) -> Iterator[Row]:
+    """The instructions of an operation."""
+
     def at(place: Place) -> int:
         return buffers[place.buffer].base + place.offset
 
@@ -92,32 +97,60 @@ def _instructions(
         case Load():
             for offset, chunk in _chunks(op.dst):
                 address = slots[op.tensor].address + offset
-                yield instruction("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)
+                yield row("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)
         case Store():
             for offset, chunk in _chunks(op.src):
                 address = slots[op.tensor].address + offset
-                yield instruction("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)
-        case TileProduct(a=a, b=b, dst=dst):
-            yield instruction(
-                "MM", d=at(dst), a=at(a), b=at(b), m=dst.rows, n=dst.cols, k=a.cols,
-                sd=dst.stride, sa=a.stride, sb=b.stride,
-                t=int(op.transpose_b), acc=int(op.accumulate),
-            )  # fmt: skip
+                yield row("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)
+        case Product():
+            places = [_at_zero(place) for place in (op.a, op.b, op.dst)]
+            tiles = _tiles(*places, op.transpose_b, op.depth) + _corner(
+                at(op.a), at(op.b), at(op.dst)
+            )
+            yield from (("MM", tuple(operands)) for operands in tiles.tolist())
         case Requantize(src=src, dst=dst):
-            yield instruction(
+            yield row(
                 "RQ", d=at(dst), s=at(src), r=dst.rows, c=dst.cols, sd=dst.stride, ss=src.stride,
                 mul=op.rescale.multiplier, sh=op.rescale.shift, relu=int(op.relu),
             )  # fmt: skip
         case AddRows():
             for _, (dst, a, b) in _chunks(op.dst, op.a, op.b):
-                yield instruction("VADD", d=at(dst), a=at(a), b=at(b), n=dst.cols)
+                yield row("VADD", d=at(dst), a=at(a), b=at(b), n=dst.cols)
         case SoftmaxRow(src=src, dst=dst):
-            yield instruction(
+            yield row(
                 "SM", d=at(dst), s=at(src), n=src.cols,
                 mul=op.rescale.multiplier, sh=op.rescale.shift,
             )  # fmt: skip
         case ArgmaxRow(src=src, dst=dst):
-            yield instruction("AMAX", d=at(dst), s=at(src), n=src.cols)
+            yield row("AMAX", d=at(dst), s=at(src), n=src.cols)
+
+
+@lru_cache(maxsize=4096)
+def _tiles(a: Place, b: Place, dst: Place, transpose_b: bool, depth: int) -> Int64Array:
+    """The operands of a product's tiles, one row a tile.
+
+    They are the same at all addresses, so layers and programs whose products have the same shape
+    share them, those of neighbouring caches too.
+    """
+    product = Product("", a, b, dst, transpose_b, depth)
+    rows = [
+        row(
+            "MM", d=dst.offset, a=a.offset, b=b.offset, m=dst.rows, n=dst.cols, k=a.cols,
+            sd=dst.stride, sa=a.stride, sb=b.stride, t=int(transpose_b), acc=int(accumulate),
+        )
+        for a, b, dst, accumulate in product.tiles()
+    ]  # fmt: skip
+    return np.array([operands for _, operands in rows], dtype=np.int64)
+
+
+def _corner(a: int, b: int, d: int) -> Int64Array:
+    """What is added to the operands of a tile to move it by these addresses."""
+    _, operands = row("MM", a=a, b=b, d=d, m=0, n=0, k=0, sd=0, sa=0, sb=0, t=0, acc=0)
+    return np.array(operands, dtype=np.int64)
+
+
+def _at_zero(place: Place) -> Place:
+    return place._replace(buffer="", offset=0)
 
 
 def _chunks(*places: Place) -> Iterator[tuple[int, tuple[Place, ...]]]:
@@ -127,8 +160,8 @@ def _chunks(*places: Place) -> Iterator[tuple[int, tuple[Place, ...]]]:
         words = rows * cols
         yield 0, tuple(Place(p.buffer, p.offset, 1, words, words) for p in places)
         return
-    for row in range(rows):
-        yield row * cols, tuple(place.row(row) for place in places)
+    for index in range(rows):
+        yield index * cols, tuple(place.row(index) for place in places)
 
 
 def _homes(

@@ -13,15 +13,14 @@ from capra.compiler.ops import (
     ArgmaxRow,
     Load,
     Op,
+    Product,
     Requantize,
     SoftmaxRow,
     Store,
-    TileProduct,
 )
 from capra.compiler.passes.views import Place
 from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
 from capra.ir.scales import Scales
-from capra.isa.spec import ARRAY_SIZE
 from capra.numerics import Rescale
 
 _UNITY = Rescale(1 << 15, 15)
@@ -105,22 +104,7 @@ class _Tiler:
         """The tensor `name` at `dst`: the product itself, or the relu fused into it."""
         a, b = (self._places[operand] for operand in node.inputs)
         sums = _temporary(f"{name}.sums", node.rows, node.cols)
-        for row in range(0, node.rows, ARRAY_SIZE):
-            rows = min(ARRAY_SIZE, node.rows - row)
-            for col in range(0, node.cols, ARRAY_SIZE):
-                cols = min(ARRAY_SIZE, node.cols - col)
-                for inner in range(0, a.cols, self._depth):
-                    depth = min(self._depth, a.cols - inner)
-                    yield TileProduct(
-                        name,
-                        a.part(row, inner, rows, depth),
-                        b.part(col, inner, cols, depth)
-                        if node.transpose_b
-                        else b.part(inner, col, depth, cols),
-                        sums.part(row, col, rows, cols),
-                        node.transpose_b,
-                        accumulate=inner > 0,
-                    )
+        yield Product(name, a, b, sums, node.transpose_b, self._depth)
         yield Requantize(name, sums, dst, self._scales.product[node.name], relu)
 
     def _softmax(self, node: Node, dst: Place) -> Iterator[Op]:

@@ -19,10 +19,10 @@ from capra.compiler.ops import (
     ArgmaxRow,
     Load,
     Op,
+    Product,
     Requantize,
     SoftmaxRow,
     Store,
-    TileProduct,
     reads,
     writes,
 )
@@ -138,12 +138,12 @@ class _Buffers:
         if chain is None:  # nothing uses it
             return place
         start = sum(self._words[name] for name in chain[: chain.index(place.buffer)])
-        return replace(place, buffer=chain[0], offset=start + place.offset)
+        return place._replace(buffer=chain[0], offset=start + place.offset)
 
     def moved_in(self, op: Op) -> Op:
         """An operation on the joined buffers."""
         match op:
-            case TileProduct() | AddRows():
+            case Product() | AddRows():
                 return replace(op, a=self.moved(op.a), b=self.moved(op.b), dst=self.moved(op.dst))
             case Requantize() | SoftmaxRow() | ArgmaxRow():
                 return replace(op, src=self.moved(op.src), dst=self.moved(op.dst))

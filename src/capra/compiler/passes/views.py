@@ -5,13 +5,12 @@ concatenation lies inside the concatenation's buffer; a slice lies inside its so
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from capra.ir.graph import SLICES, Graph, Kind, Node
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A rectangle inside a buffer: row i starts at word offset + i * stride."""
 
     buffer: str
