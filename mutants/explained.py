@@ -21,6 +21,7 @@ _BUFFERS_NAME: Final = (
 _HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
 _ONE_SCALE: Final = "rows of one concatenation have one scale, whichever of their tags is asked"
 _SEEN: Final = "no row sees more than its columns, which the graph holds"
+_COLUMNS: Final = "only the columns of these places are compared"
 _SAME_FACTORS: Final = (
     "rows read views of the same tensors, and have the same scales and factors where this is "
     "asked: their rescales are equal"
@@ -211,6 +212,22 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _SAME_FACTORS,
     },
     "src/capra/compiler/bounds.py": {
+        (
+            "return Place(place.buffer, place.offset % place.stride, 1, place.cols, place.stride)",
+            "return Place(place.buffer, place.offset % place.stride, 2, place.cols, place.stride)",
+        ): _COLUMNS,
+        (
+            "return Place(place.buffer, place.offset % place.stride, 1, place.cols, place.stride)",
+            "return Place(place.buffer, place.offset % place.stride, 0, place.cols, place.stride)",
+        ): _COLUMNS,
+        (
+            "elif node.kind is Kind.RELU and self._graph.is_materialized(node.inputs[0]):",
+            "elif node.kind is Kind.RELU and self._graph.is_materialized(node.inputs[ -1]):",
+        ): _ONE_INPUT,
+        (
+            "cols = self._graph[node.inputs[0]].cols",
+            "cols = self._graph[node.inputs[ -1]].cols",
+        ): _ONE_INPUT,
         (
             "ends[place.buffer] = max(place.end, ends.get(place.buffer, 0))",
             "ends[place.buffer] = max(place.end, ends.get(place.buffer, 1))",
