@@ -21,6 +21,10 @@ _BUFFERS_NAME: Final = (
 _HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
 _ONE_SCALE: Final = "rows of one concatenation have one scale, whichever of their tags is asked"
 _SEEN: Final = "no row sees more than its columns, which the graph holds"
+_AS_WIDE: Final = (
+    "rows of one concatenation are as wide as each other: of two with other numbers of heads one "
+    "head has another width, and so does not continue the one above it"
+)
 _COLUMNS: Final = "only the columns of these places are compared"
 _SAME_FACTORS: Final = (
     "rows read views of the same tensors, and have the same scales and factors where this is "
@@ -146,6 +150,18 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _ONE_INPUT,
     },
     "src/capra/compiler/passes/block_attention.py": {
+        (
+            "if row.is_head != before.is_head or len(row.heads) != len(before.heads):",
+            "if row.is_head != before.is_head or len(row.heads) < len(before.heads):",
+        ): _AS_WIDE,
+        (
+            "if row.is_head != before.is_head or len(row.heads) != len(before.heads):",
+            "if row.is_head != before.is_head or len(row.heads) > len(before.heads):",
+        ): _AS_WIDE,
+        (
+            "if row.is_head != before.is_head or len(row.heads) != len(before.heads):",
+            "if row.is_head is not before.is_head or len(row.heads) != len(before.heads):",
+        ): "both are truth values, of which there are two objects",
         (
             "return _Row(name, tuple(heads)) if len(heads) == len(parts) else None",
             "return _Row(name, tuple(heads)) if len(heads) >= len(parts) else None",
@@ -300,6 +316,10 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): "no offset is below 0",
     },
     "src/capra/compiler/passes/buffers.py": {
+        (
+            "def fits(ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True) -> bool:",
+            "def fits(ops: Sequence[Op], scratchpad_words: int, /, reuse: bool = True) -> bool:",
+        ): _MARKER,
         (
             "ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True",
             "ops: Sequence[Op], scratchpad_words: int, /, reuse: bool = True",
