@@ -61,7 +61,7 @@ mutants: setup
 	@$(BIN)/python -m mutants all
 	@$(BIN)/python -m mutants.stubs
 
-# Everything that cosmic-ray can change in arithmetic, compiler and loop. Half an hour.
+# Everything that cosmic-ray can change in arithmetic, compiler, bound and loop. About an hour.
 mutants-general: setup
 	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[mutation]'
 	@$(BIN)/python -m mutants.general

@@ -21,6 +21,11 @@ _BUFFERS_NAME: Final = (
 _HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
 _ONE_SCALE: Final = "rows of one concatenation have one scale, whichever of their tags is asked"
 _SEEN: Final = "no row sees more than its columns, which the graph holds"
+_AS_WIDE: Final = (
+    "rows of one concatenation are as wide as each other: of two with other numbers of heads one "
+    "head has another width, and so does not continue the one above it"
+)
+_COLUMNS: Final = "only the columns of these places are compared"
 _SAME_FACTORS: Final = (
     "rows read views of the same tensors, and have the same scales and factors where this is "
     "asked: their rescales are equal"
@@ -74,15 +79,25 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "places[node.name] = places[node.inputs[ -1]].part(0, node.start, node.rows, node.cols)",
         ): _ONE_INPUT,
     },
+    "src/capra/compiler/ops.py": {
+        (
+            "rows = min(size, dst.rows - row)",
+            "rows = min(size, dst.rows ^ row)",
+        ): _MULTIPLES,
+        (
+            "cols = min(size, dst.cols - col)",
+            "cols = min(size, dst.cols ^ col)",
+        ): _MULTIPLES,
+        (
+            "accumulate=inner > 0,",
+            "accumulate=inner != 0,",
+        ): "the steps over K start at 0 and go up",
+        (
+            "accumulate=inner > 0,",
+            "accumulate=inner > 1,",
+        ): "the first step over K is at 0, the second at the operand depth",
+    },
     "src/capra/compiler/passes/tile.py": {
-        (
-            "rows = min(ARRAY_SIZE, node.rows - row)",
-            "rows = min(ARRAY_SIZE, node.rows ^ row)",
-        ): _MULTIPLES,
-        (
-            "cols = min(ARRAY_SIZE, node.cols - col)",
-            "cols = min(ARRAY_SIZE, node.cols ^ col)",
-        ): _MULTIPLES,
         (
             "if node.kind not in LEAVES | SLICES | CONCATS and self._graph.is_materialized(",
             "if node.kind not in LEAVES | SLICES ^ CONCATS and self._graph.is_materialized(",
@@ -107,14 +122,6 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "blind = sum(node.seen(row) < node.cols for row in range(node.rows))",
             "blind = sum(node.seen(row) != node.cols for row in range(node.rows))",
         ): _SEEN,
-        (
-            "accumulate=inner > 0,",
-            "accumulate=inner != 0,",
-        ): "the steps over K start at 0 and go up",
-        (
-            "accumulate=inner > 0,",
-            "accumulate=inner > 1,",
-        ): "the first step over K is at 0, the second at the operand depth",
         (
             'for side, operand, rescale in zip("ab", node.inputs, to_out, strict=True):',
             'for side, operand, rescale in zip("ab", node.inputs, to_out, strict=False):',
@@ -145,6 +152,18 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _ONE_INPUT,
     },
     "src/capra/compiler/passes/block_attention.py": {
+        (
+            "if row.is_head != before.is_head or len(row.heads) != len(before.heads):",
+            "if row.is_head != before.is_head or len(row.heads) < len(before.heads):",
+        ): _AS_WIDE,
+        (
+            "if row.is_head != before.is_head or len(row.heads) != len(before.heads):",
+            "if row.is_head != before.is_head or len(row.heads) > len(before.heads):",
+        ): _AS_WIDE,
+        (
+            "if row.is_head != before.is_head or len(row.heads) != len(before.heads):",
+            "if row.is_head is not before.is_head or len(row.heads) != len(before.heads):",
+        ): "both are truth values, of which there are two objects",
         (
             "return _Row(name, tuple(heads)) if len(heads) == len(parts) else None",
             "return _Row(name, tuple(heads)) if len(heads) >= len(parts) else None",
@@ -211,6 +230,22 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _SAME_FACTORS,
     },
     "src/capra/compiler/bounds.py": {
+        (
+            "return Place(place.buffer, place.offset % place.stride, 1, place.cols, place.stride)",
+            "return Place(place.buffer, place.offset % place.stride, 2, place.cols, place.stride)",
+        ): _COLUMNS,
+        (
+            "return Place(place.buffer, place.offset % place.stride, 1, place.cols, place.stride)",
+            "return Place(place.buffer, place.offset % place.stride, 0, place.cols, place.stride)",
+        ): _COLUMNS,
+        (
+            "elif node.kind is Kind.RELU and self._graph.is_materialized(node.inputs[0]):",
+            "elif node.kind is Kind.RELU and self._graph.is_materialized(node.inputs[ -1]):",
+        ): _ONE_INPUT,
+        (
+            "cols = self._graph[node.inputs[0]].cols",
+            "cols = self._graph[node.inputs[ -1]].cols",
+        ): _ONE_INPUT,
         (
             "ends[place.buffer] = max(place.end, ends.get(place.buffer, 0))",
             "ends[place.buffer] = max(place.end, ends.get(place.buffer, 1))",
@@ -284,6 +319,10 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "src/capra/compiler/passes/buffers.py": {
         (
+            "def fits(ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True) -> bool:",
+            "def fits(ops: Sequence[Op], scratchpad_words: int, /, reuse: bool = True) -> bool:",
+        ): _MARKER,
+        (
             "ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True",
             "ops: Sequence[Op], scratchpad_words: int, /, reuse: bool = True",
         ): _MARKER,
@@ -320,20 +359,20 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "for op, end in zip(ops, last_instruction, strict=False):",
         ): _EQUAL_LENGTHS,
         (
-            'yield instruction("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)',
-            'yield instruction("LD", d=at(chunk[ -1]), s=address, n=chunk[0].cols)',
+            'yield row("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)',
+            'yield row("LD", d=at(chunk[ -1]), s=address, n=chunk[0].cols)',
         ): _ONE_PLACE,
         (
-            'yield instruction("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)',
-            'yield instruction("LD", d=at(chunk[0]), s=address, n=chunk[ -1].cols)',
+            'yield row("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)',
+            'yield row("LD", d=at(chunk[0]), s=address, n=chunk[ -1].cols)',
         ): _ONE_PLACE,
         (
-            'yield instruction("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)',
-            'yield instruction("ST", d=address, s=at(chunk[ -1]), n=chunk[0].cols)',
+            'yield row("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)',
+            'yield row("ST", d=address, s=at(chunk[ -1]), n=chunk[0].cols)',
         ): _ONE_PLACE,
         (
-            'yield instruction("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)',
-            'yield instruction("ST", d=address, s=at(chunk[0]), n=chunk[ -1].cols)',
+            'yield row("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)',
+            'yield row("ST", d=address, s=at(chunk[0]), n=chunk[ -1].cols)',
         ): _ONE_PLACE,
         (
             "rows, cols = places[0].rows, places[0].cols",
@@ -353,10 +392,6 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _VECTOR,
     },
     "src/capra/compiler/overlap.py": {
-        (
-            "assert region.of(last_write).min() > _NEVER, (",
-            "assert region.of(last_write).min() != _NEVER, (",
-        ): "no number is below `_NEVER`",
         (
             "_NEVER = -1",
             "_NEVER = ~1",

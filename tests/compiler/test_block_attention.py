@@ -212,14 +212,15 @@ def test_rows_of_other_heads_are_left_alone(heads: tuple[int, ...]) -> None:
     assert print_graph(rewritten(graph)) == print_graph(graph)
 
 
+@pytest.mark.parametrize("name", ["A", "wide"])
 @pytest.mark.parametrize("wide", [0, 1])
-def test_a_head_and_a_concatenation_of_one_are_left_alone(wide: int) -> None:
+def test_a_head_and_a_concatenation_of_one_are_left_alone(wide: int, name: str) -> None:
     graph = rows_of_heads(1, 1)
     mixed = Graph("mixed")
     for node in graph:
         if node.name == "attn":
             parts = list(node.inputs)
-            parts[wide] = mixed.concat_cols("wide", [parts[wide]], tag="attn")
+            parts[wide] = mixed.concat_cols(name, [parts[wide]], tag="attn")
             mixed.output(mixed.concat_rows("attn", parts, tag="attn"))
         else:
             add_copy(mixed, node)

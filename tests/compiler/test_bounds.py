@@ -137,6 +137,15 @@ def test_equal_factors_are_one_requantization() -> None:
     assert found.control == 2 * (1 + 1 + 1 + 1 + 1)
 
 
+def test_a_relu_is_another_requantization() -> None:
+    """The product and one addend are both multiplied by 2, but only the product has a relu."""
+    text = "graph g\nx = input 1x4\ny = input 1x4\nw = weight 4x4\np = matmul x w\nr = relu p\n"
+    graph = parse_graph(text + "a = add x y\noutput r\noutput a")
+    ranges = Ranges(dict.fromkeys("wpyra", 127.0) | {"x": 254.0})
+    found = lower_bound(graph, assign_scales(graph, ranges), Chip())
+    assert found.vector == 2 * (4 + 2) + (2 * 4 + 2)
+
+
 def assert_bounds(graph: Graph, ranges: Ranges, chip: Chip) -> float:
     """The bound is below both levels, unit by unit; the part of it that -O1 takes more."""
     found = lower_bound(graph, assign_scales(graph, ranges), chip)
