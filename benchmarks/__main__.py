@@ -8,7 +8,7 @@ from benchmarks.commands import commands
 from benchmarks.compiler import compiler
 from benchmarks.engines import engines
 from benchmarks.growth import growth
-from benchmarks.records import BENCH, environment, write
+from benchmarks.records import BENCH, Record, environment, write
 
 
 def main() -> None:
@@ -20,11 +20,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - parts.keys():
         parser.error(f"{', '.join(sorted(unknown))} found, expected {', '.join(parts)}")
-    record = {"kind": "bench", "environment": environment()}
+    record: Record = {"kind": "bench", "environments": {}}
     if arguments.parts and arguments.output.exists():
-        record = {**json.loads(arguments.output.read_text()), **record}
+        record = json.loads(arguments.output.read_text())
     for name, part in parts.items():
         if name in (arguments.parts or parts):
+            record["environments"][name] = environment()
             record[name] = part()
             write(arguments.output, record)  # what is measured is kept if the rest fails
 

@@ -57,7 +57,7 @@ class ProgramSet:
 
 
 def engines() -> Record:
-    """Both sets of programs on everything that is installed, and the compiled engine's first use."""
+    """Both sets of programs on all that is installed, and the compiled engine's first use."""
     record = {programs.what: compare(programs) for programs in (tiny_programs(), pydoc_programs())}
     return {**record, "first_use": first_use()}
 
@@ -184,7 +184,7 @@ def random_jobs(programs: Sequence[Program]) -> list[Job]:
 
 
 def first_use() -> Record:
-    """Seconds of the compiled engine's first run in a process: with numba's cache empty, and full."""
+    """The compiled engine's first run in a process: with numba's cache empty, and full."""
     if not has_numba():
         return {"skipped": "numba is not installed"}
     record: Record = {"target_seconds": TARGET_FIRST_SECONDS}

@@ -1,4 +1,4 @@
-"""A family of models that differ in one size at a time, with random weights, for figures of growth."""
+"""Models that differ in one size at a time, with random weights, for figures of growth."""
 
 from dataclasses import replace
 from typing import Final

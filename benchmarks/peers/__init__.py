@@ -1,7 +1,7 @@
 """One product on Capra and on tools for similar chips: 4 x 576 by 576 x 576 in int8.
 
-Each tool gets the chip as near to GA2 as it can describe; what its cycles count, and what they leave
-out, is in its record. Two come from PyPI, into an environment of their own.
+Each tool gets the chip as near to GA2 as it can describe; its file says what its cycles count and
+what they leave out. Two come from PyPI, into an environment of their own.
 """
 
 from typing import Final

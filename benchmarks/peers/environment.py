@@ -24,9 +24,10 @@ def install(package: str) -> str | None:
         return None
     say(f"installing {package}")
     BUILD.mkdir(parents=True, exist_ok=True)
-    commands = [] if PYTHON.exists() else [(sys.executable, "-m", "venv", str(PYTHON.parents[1]))]
-    pip = (str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check")
-    commands.append((*pip, "-c", str(CONSTRAINTS), *WANTED[package].split()))
+    pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    commands = [[*pip, "-c", str(CONSTRAINTS), *WANTED[package].split()]]
+    if not PYTHON.exists():
+        commands.insert(0, [sys.executable, "-m", "venv", str(PYTHON.parents[1])])
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:

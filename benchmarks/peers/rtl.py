@@ -10,7 +10,6 @@ from capra.cosim.compare import difference, expected
 from capra.cosim.jobs import Job
 from capra.cosim.replay import replay
 from capra.cosim.toolchain import Configuration, Simulator, built, is_installed, version
-from capra.numerics import Int64Array
 
 
 def rtl(simulator: Simulator) -> Record:

@@ -2,8 +2,8 @@
 
 Its array gets both operands at its edges from SRAMs of their own, without a limit, so its compute
 cycles have no loading of operands through one port as GA2's have. Each SRAM is double buffered and
-large enough here for its operand to fit in one half, as GA2's scratchpad holds all three. Main memory
-is either as fast as needed ("CALC") or has one word a cycle for each operand ("USER").
+large enough here for its operand to fit in one half, as GA2's scratchpad holds all three. Main
+memory is either as fast as needed ("CALC") or has one word a cycle for each operand ("USER").
 """
 
 import csv
@@ -59,7 +59,7 @@ def _runs() -> Iterator[Record]:
 
 
 def write_inputs(directory: Path, dataflow: str, mode: str) -> None:
-    """Its three files: the chip, the product, and a data layout, which it reads and does not use."""
+    """Its three files: the chip, the product, and a data layout, which it reads but ignores."""
     (directory / "chip.cfg").write_text(configuration(dataflow, mode))
     (directory / "matmul.csv").write_text(f"Layer, M, N, K,\nmatmul, {M}, {N}, {K},\n")
     (directory / "layout.csv").write_text("Layer,\nmatmul," + " 1," * 20 + "\n")

@@ -1,8 +1,8 @@
 """The product on ZigZag, which searches loop orders by an analytical model of memories and array.
 
 It can say what GA2 has: sums that stay in the array, one scratchpad with one port of a word a cycle
-for all operands, and an external memory with one. Its cycles are those of the best loop order that it
-finds: transfers hidden behind the array where ports allow, no fill and drain of the array, no
+for all operands, and an external memory with one. Its cycles are those of the best loop order that
+it finds: transfers hidden behind the array where ports allow, no fill and drain of the array, no
 instructions, no latency of memory.
 """
 
@@ -28,7 +28,7 @@ SPATIAL: Final = {
     "weight stationary": ("K", "N"),
     "input stationary": ("K", "M"),
 }
-"""What the rows and columns of the array are: sums, weights or inputs, which loops keep in place."""
+"""The loops that are the rows and columns of the array."""
 
 PORTS: Final = {
     "shared": "one port of one word a cycle for all operands",

@@ -1,0 +1,30 @@
+"""A process is measured, its output read, and its failure said."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.processes import MeasureError, measure, measure_output
+
+BUSY = "import time; end = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
+
+
+def test_processor_time_and_memory_count() -> None:
+    found = measure((sys.executable, "-c", f"held = bytes(80 << 20); {BUSY}"), 2)
+    assert len(found["runs"]) == 2
+    assert 0.2 <= found["process_seconds"] < 5
+    assert found["peak_mib"] > 80
+    assert found["wall_seconds"] == min(run["wall_seconds"] for run in found["runs"])
+
+
+def test_output_directory_and_environment(tmp_path: Path) -> None:
+    code = "import json, os; print(json.dumps(os.environ['SIZE']))"
+    _, printed = measure_output((sys.executable, "-c", code), environment={"SIZE": "7"})
+    assert printed == "7"
+    measure((sys.executable, "-c", "open('here', 'w')"), 1, directory=tmp_path)
+    assert (tmp_path / "here").exists()
+
+
+def test_a_failure_has_its_last_lines() -> None:
+    with pytest.raises(MeasureError, match=r"ended with 3: the reason"):
+        measure((sys.executable, "-c", "import sys; print('the reason', file=sys.stderr); exit(3)"))
