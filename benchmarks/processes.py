@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from benchmarks.records import Record
 
 REPEATS: Final = 3
 PYTHON: Final = (sys.executable, "-m")
+LAUNCH: Final = Path(__file__).with_name("launch.py")
 
 
 class MeasureError(Exception):
@@ -55,23 +55,14 @@ def _summary(runs: list[Record]) -> Record:
 def _run(
     command: Sequence[str], environment: Mapping[str, str] | None, directory: Path | None
 ) -> tuple[Record, str]:
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        begin = time.perf_counter()
-        process = subprocess.Popen(  # noqa: S603
-            command, stdout=output, stderr=errors, cwd=directory,
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "run.json"
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-I", "-S", str(LAUNCH), str(result), *command],
+            capture_output=True, text=True, cwd=directory, check=False,
             env={**os.environ, **(environment or {})},
         )  # fmt: skip
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - begin
-        process.returncode = os.waitstatus_to_exitcode(status)
-        errors.seek(0)
-        if process.returncode:
-            tail = " | ".join(errors.read().splitlines()[-3:])
-            raise MeasureError(f"{' '.join(command)} ended with {process.returncode}: {tail}")
-        output.seek(0)
-        run = {
-            "process_seconds": usage.ru_utime + usage.ru_stime,
-            "wall_seconds": wall,
-            "peak_mib": usage.ru_maxrss / 1024,
-        }
-        return run, output.read()
+        if done.returncode:
+            tail = " | ".join(done.stderr.splitlines()[-3:])
+            raise MeasureError(f"{' '.join(command)} ended with {done.returncode}: {tail}")
+        return json.loads(result.read_text()), done.stdout
