@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmarks.engines import RATES
 from benchmarks.growth import AXES
 from benchmarks.records import BENCH, PEERS, REFERENCE, Record
 from capra.cosim.toolchain import Simulator
@@ -86,20 +87,20 @@ def engines(bench: Record, _: Record) -> str:
     for what in ("tiny", "pydoc"):
         for name, run in bench["engines"][what].items():
             if "skipped" in run:
-                rows.append([what, name, run["skipped"], "", "", "", ""])
+                rows.append([what, name, run["skipped"], *[""] * 6])
                 continue
-            ratio = run.get("of_verilator")
+            rates = (run.get(name) for pair in RATES.items() for name in pair)
             rows.append(
                 [
                     what, name, f"{run['programs']}", f"{run['cycles']:,}",
-                    _seconds(run["seconds"]), _significant(run["cycles_per_second"]),
-                    "" if ratio is None else _significant(ratio),
+                    _seconds(run["seconds"]),
+                    *("" if rate is None else _significant(rate) for rate in rates),
                 ]
             )  # fmt: skip
     heads = (
         "programs | run by | count: | cycles: | seconds: | cycles a second: | times Verilator's:"
     )
-    return table(heads, rows)
+    return table(f"{heads} | without images: | times Verilator's:", rows)
 
 
 def first_use(bench: Record, _: Record) -> str:

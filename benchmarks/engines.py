@@ -32,10 +32,16 @@ ROUNDS: Final = 3
 RUNS: Final = 10
 """Runs of a quick engine in a round, of which the fastest counts."""
 
-TARGET_RATIO: Final = 1000
-"""Cycles a second on pydoc's programs, in those of Verilator."""
-
 TARGET_FIRST_SECONDS: Final = 10.0
+NOISE: Final = 0.1
+"""A difference of seconds that is a smaller part of them says nothing."""
+
+RATES: Final = {
+    "cycles_per_second": "of_verilator",
+    "cycles_per_second_without_images": "of_verilator_without_images",
+}
+"""Rates, and what their ratio to Verilator's is called."""
+
 PYDOC_CACHES: Final = (0, 32, 64, 100)
 
 Timer = Callable[[], Record]
@@ -105,18 +111,37 @@ def compare(these: ProgramSet) -> Record:
                 continue
             say(f"{these.what} programs: {name}, round {number + 1} of {ROUNDS}")
             rounds[name].append(min((timer() for _ in range(runs)), key=_seconds_of))
-    record |= {name: _rate(list_) for name, list_ in rounds.items()}
-    if "cycles_per_second" in record.get("verilator", {}):
-        base = record["verilator"]["cycles_per_second"]
-        for name in timers:
-            record[name]["of_verilator"] = record[name]["cycles_per_second"] / base
-    return record
+    return with_ratios(record | {name: _best(runs) for name, runs in rounds.items()})
 
 
-def _rate(rounds: Sequence[Record]) -> Record:
-    best = min(rounds, key=_seconds_of)
-    rate = best["cycles"] / best["seconds"]
-    return {**best, "cycles_per_second": rate, "rounds": [run["seconds"] for run in rounds]}
+def _best(rounds: Sequence[Record]) -> Record:
+    best = {**min(rounds, key=_seconds_of), "rounds": [run["seconds"] for run in rounds]}
+    if "image_seconds" in best:
+        best["image_seconds"] = min(run["image_seconds"] for run in rounds)
+    return best
+
+
+def with_ratios(runs: Record) -> Record:
+    """The runs with cycles a second, as run and without images, and both in those of Verilator.
+
+    A rate without images is left out where images are nearly all: it would be noise.
+    """
+    made = {name: run if "skipped" in run else {**run, **_rates(run)} for name, run in runs.items()}
+    base = made.get(Simulator.VERILATOR, {})
+    for key in RATES:
+        for run in made.values():
+            if key in base and key in run:
+                run[RATES[key]] = run[key] / base[key]
+    return made
+
+
+def _rates(run: Record) -> Record:
+    seconds = run["seconds"]
+    rates = {"cycles_per_second": run["cycles"] / seconds}
+    without_images = seconds - run.get("image_seconds", 0)
+    if without_images > NOISE * seconds:
+        rates["cycles_per_second_without_images"] = run["cycles"] / without_images
+    return rates
 
 
 def _seconds_of(run: Record) -> float:
