@@ -97,9 +97,7 @@ def engines(bench: Record, _: Record) -> str:
                     *("" if rate is None else _significant(rate) for rate in rates),
                 ]
             )  # fmt: skip
-    heads = (
-        "programs | run by | count: | cycles: | seconds: | cycles a second: | times Verilator's:"
-    )
+    heads = "programs | run by | count: | cycles: | seconds: | a second: | times Verilator's:"
     return table(f"{heads} | without images: | times Verilator's:", rows)
 
 

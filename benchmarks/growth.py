@@ -24,7 +24,8 @@ from capra.lm.target import ChipTarget, Role
 from capra.sim.machine import Machine, has_numba
 
 CACHE: Final = 64
-REPEATS: Final = 5
+COMPILATIONS: Final = 5
+SIMULATIONS: Final = 50
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def point(axis: Axis, size: int) -> Record:
     """
     target, role, rows, cache = axis.program(size)
     seconds = []
-    for _ in range(REPEATS):
+    for _ in range(COMPILATIONS):
         fresh = ChipTarget(target.model, optimize=target.optimize)
         begin = time.process_time()
         try:
@@ -113,7 +114,7 @@ def point(axis: Axis, size: int) -> Record:
     bound = machine.bind(program)
     machine.run(bound)  # loads the engine
     simulated = []
-    for _ in range(REPEATS):
+    for _ in range(SIMULATIONS):
         begin = time.process_time()
         counters = machine.run(bound)
         simulated.append(time.process_time() - begin)
