@@ -111,11 +111,13 @@ def compare(these: ProgramSet) -> Record:
                 continue
             say(f"{these.what} programs: {name}, round {number + 1} of {ROUNDS}")
             rounds[name].append(min((timer() for _ in range(runs)), key=_seconds_of))
-    return with_ratios(record | {name: _best(runs) for name, runs in rounds.items()})
+    record.update({name: _best(runs) for name, runs in rounds.items()})
+    return with_ratios(record)
 
 
 def _best(rounds: Sequence[Record]) -> Record:
-    best = {**min(rounds, key=_seconds_of), "rounds": [run["seconds"] for run in rounds]}
+    fastest = min(rounds, key=_seconds_of)
+    best = {**fastest, "rounds": [run["seconds"] for run in rounds]}
     if "image_seconds" in best:
         best["image_seconds"] = min(run["image_seconds"] for run in rounds)
     return best

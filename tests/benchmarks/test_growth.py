@@ -1,6 +1,5 @@
 """The family's programs execute with their cycles and grow by one size."""
 
-import numpy as np
 import pytest
 from benchmarks.family import BASE, CHIP, family_model
 from benchmarks.fit import exponents
@@ -41,14 +40,14 @@ def test_the_size_is_what_grows(axis: str, what: str) -> None:
 
 
 def test_fits_leave_refusals_out_and_use_instructions_cycles_and_words() -> None:
-    sizes = np.array([16, 32, 64, 128])
+    sizes = [16, 32, 64, 128]
     points = [
         {
             "size": n, "cycles": 10 + n * n, "instructions": 3 * n, "words": n,
             "compile_seconds": 6e-3 * n, "simulate_seconds": 1e-6 * (10 + n * n),
             "peak_mib": 50 + 2 * n,
         }
-        for n in sizes.tolist()
+        for n in sizes
     ]  # fmt: skip
     found = fits(AXES["width"], [*points, {"size": 256, "refused": "too large"}])
     assert {name: law["degree"] for name, law in found.items()} == {
@@ -57,4 +56,4 @@ def test_fits_leave_refusals_out_and_use_instructions_cycles_and_words() -> None
     for law in found.values():
         assert law["largest_deviation"] < 1e-9
     assert found["compile_seconds"]["coefficients"]["n"] == pytest.approx(2e-3)
-    assert found["cycles"]["exponent"] == exponents(sizes, 10 + sizes**2)["exponent"]
+    assert found["cycles"]["exponent"] == exponents(sizes, [10 + n * n for n in sizes])["exponent"]
