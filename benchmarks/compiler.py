@@ -1,11 +1,9 @@
 """How long compiling takes: small and large programs, neighbours, and per instruction.
 
-Seconds are processor time of this process, the minimum of the repeats, after one program was
-compiled to warm up.
+Seconds are processor time of this process, the minimum of the repeats.
 """
 
 import time
-from collections.abc import Callable
 from typing import Final
 
 from benchmarks.fit import AFFINE, fit
@@ -41,21 +39,16 @@ def compiler() -> Record:
 
 def _case(model: LanguageModel, optimize: Optimization, rows: int, cache: int) -> Record:
     """A target's first program, and its program for this cache after the one for a row less."""
-    _role(ChipTarget(model, optimize=optimize), rows, cache)
-
-    def first() -> float:
-        target = ChipTarget(model, optimize=optimize)
-        return _seconds(lambda: _role(target, rows, cache))
+    program, seconds = _first(model, optimize, rows, cache)
 
     def neighbour() -> float:
         target = ChipTarget(model, optimize=optimize)
-        _role(target, rows, cache - 1)
-        return _seconds(lambda: _role(target, rows, cache))
+        _program(target, rows, cache - 1)
+        return _compile(target, rows, cache)[1]
 
-    program = _role(ChipTarget(model, optimize=optimize), rows, cache)
     return {
         "instructions": len(program.instructions),
-        "milliseconds": 1000 * min(first() for _ in range(REPEATS)),
+        "milliseconds": 1000 * seconds,
         "neighbour_milliseconds": 1000 * min(neighbour() for _ in range(REPEATS)),
     }
 
@@ -66,22 +59,31 @@ def _by_instructions() -> Record:
     model, points = load_model(name), []
     for rows in FITTED_ROWS:
         say(f"compiling {name}, {rows} rows at {cache}, for the fit")
-        times = _case(model, O0, rows, cache)
-        seconds = times["milliseconds"] / 1000
-        points.append(
-            {"rows": rows, "instructions": times["instructions"], "compile_seconds": seconds}
-        )
-    instructions = [point["instructions"] for point in points]
-    line = fit(AFFINE, instructions, [point["compile_seconds"] for point in points])
+        program, seconds = _first(model, O0, rows, cache)
+        instructions = len(program.instructions)
+        points.append({"rows": rows, "instructions": instructions, "compile_seconds": seconds})
+    line = fit(
+        AFFINE,
+        [point["instructions"] for point in points],
+        [point["compile_seconds"] for point in points],
+    )
     return {"model": name, "cache": cache, "optimize": "-O0", "points": points, "fit": line}
 
 
-def _role(target: ChipTarget, rows: int, cache: int) -> Program:
+def _first(
+    model: LanguageModel, optimize: Optimization, rows: int, cache: int
+) -> tuple[Program, float]:
+    """The first program of a new target, and the least seconds that it took."""
+    runs = [_compile(ChipTarget(model, optimize=optimize), rows, cache) for _ in range(REPEATS)]
+    return runs[0][0], min(seconds for _, seconds in runs)
+
+
+def _compile(target: ChipTarget, rows: int, cache: int) -> tuple[Program, float]:
+    begin = time.process_time()
+    program = _program(target, rows, cache)
+    return program, time.process_time() - begin
+
+
+def _program(target: ChipTarget, rows: int, cache: int) -> Program:
     role: Role = "step" if rows == 1 else "verify"
     return target.program(role, rows, cache)
-
-
-def _seconds(function: Callable[[], object]) -> float:
-    begin = time.process_time()
-    function()
-    return time.process_time() - begin
