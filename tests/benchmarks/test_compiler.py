@@ -1,8 +1,8 @@
 """Compilation is measured on the programs that it is said to be of."""
 
 import pytest
-from benchmarks import compiler
 
+from benchmarks import compiler
 from capra import ChipTarget, load_model
 from capra.compiler.optimization import O0
 
