@@ -1,6 +1,7 @@
 """`make bench-peers`: one product on Capra and its peers, to docs/reference/peers.json."""
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def main() -> None:
         "environment": environment(),
         "product": {"m": M, "n": N, "k": K, "array": [ARRAY, ARRAY]},
     }
-    parts = {
+    parts: dict[str, Callable[[], Record]] = {
         "capra": capra,
         **{simulator.value: partial(rtl, simulator) for simulator in Simulator},
         "scalesim": scale_sim,
