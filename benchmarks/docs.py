@@ -1,7 +1,7 @@
 """`make bench-docs`: the tables of docs/reference/benchmarks.md, made from the records beside it.
 
 A table stands between `<!-- table NAME -->` and `<!-- end -->`; the prose around it is written by
-hand and holds no figures of its own.
+hand and has no measurements.
 """
 
 import json
@@ -149,7 +149,7 @@ def laws(bench: Record, _: Record) -> str:
         for quantity, found in bench["growth"][axis]["fits"].items():
             rows.append(
                 [
-                    axis, quantity.replace("_", " "), against[quantity], found["law"],
+                    axis, quantity.replace("_", " ").replace("mib", "MiB"), against[quantity], found["law"],
                     _percent(found["largest_deviation"]), f"{found['exponent']:.2f}",
                     f"{found['last_exponent']:.2f}", f"{found['degree']:g}",
                 ]
@@ -247,7 +247,7 @@ def _significant(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.2g} %"
+    return f"{round(100 * value, 4):.2g} %"
 
 
 TABLES: Final = {
