@@ -25,6 +25,13 @@ _PEERS: Final = {
     "zigzag": "ZigZag",
 }
 
+_QUANTITIES: Final = {
+    "cycles": "cycles",
+    "compile_seconds": "seconds to compile",
+    "simulate_seconds": "seconds to simulate",
+    "peak_mib": "peak MiB",
+}
+
 _BLOCK: Final = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -149,7 +156,7 @@ def laws(bench: Record, _: Record) -> str:
         for quantity, found in bench["growth"][axis]["fits"].items():
             rows.append(
                 [
-                    axis, quantity.replace("_", " ").replace("mib", "MiB"), against[quantity], found["law"],
+                    axis, _QUANTITIES[quantity], against[quantity], found["law"],
                     _percent(found["largest_deviation"]), f"{found['exponent']:.2f}",
                     f"{found['last_exponent']:.2f}", f"{found['degree']:g}",
                 ]
