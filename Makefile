@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: setup demo test test-full check lint-rtl bench synth coverage formal mutants mutants-ci \
+.PHONY: setup demo test test-full check lint-rtl bench bench-peers bench-docs synth coverage formal mutants mutants-ci \
     mutants-general generate clean
 
 setup: .venv/.complete
@@ -35,8 +35,18 @@ lint-rtl:
 	    echo "check: verilator is not installed, the lint of the RTL is skipped" >&2; \
 	fi
 
+# Ten minutes: writes docs/reference/bench.json and the tables made from it.
 bench: setup
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.docs
+
+# The same for docs/reference/peers.json; installs the peers below build/peers.
+bench-peers: setup
+	@$(BIN)/python -m benchmarks.peers
+	@$(BIN)/python -m benchmarks.docs
+
+bench-docs: setup
+	@$(BIN)/python -m benchmarks.docs
 
 # Gates of every module, and docs/reference/synthesis.md; fails on a latch or an exploded memory.
 synth: setup

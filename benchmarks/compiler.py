@@ -1,0 +1,89 @@
+"""How long compiling takes: small and large programs, neighbours, and per instruction.
+
+Seconds are processor time of this process, the minimum of the repeats.
+"""
+
+import time
+from typing import Final
+
+from benchmarks.fit import AFFINE, fit
+from benchmarks.records import Record, say
+from capra.compiler.optimization import O0, O1, Optimization
+from capra.isa.program import Program
+from capra.lm.model import LanguageModel
+from capra.lm.models import load_model
+from capra.lm.target import ChipTarget, Role
+
+REPEATS: Final = 5
+CASES: Final = (("random", 8, 5.0), ("pydoc", 64, 50.0))
+"""A model, the cache of its programs, and the milliseconds that one should stay below."""
+
+ROWS: Final = (1, 4)
+FITTED_ROWS: Final = (1, 2, 4, 8, 16, 32)
+OPTIMIZATIONS: Final = {"-O0": O0, "-O1": O1}
+
+
+def compiler() -> Record:
+    """Single programs, and the line through the seconds of larger and larger ones."""
+    programs = []
+    for name, cache, target in CASES:
+        model = load_model(name)
+        for level, optimize in OPTIMIZATIONS.items():
+            for rows in ROWS:
+                say(f"compiling {name}, {rows} rows at {cache}, {level}")
+                times = _case(model, optimize, rows, cache)
+                case = {"model": name, "rows": rows, "cache": cache, "optimize": level}
+                programs.append({**case, "target_milliseconds": target, **times})
+    return {"programs": programs, "by_instructions": _by_instructions()}
+
+
+def _case(model: LanguageModel, optimize: Optimization, rows: int, cache: int) -> Record:
+    """A target's first program, and its program for this cache after the one for a row less."""
+    program, seconds = _first(model, optimize, rows, cache)
+
+    def neighbour() -> float:
+        target = ChipTarget(model, optimize=optimize)
+        _program(target, rows, cache - 1)
+        return _compile(target, rows, cache)[1]
+
+    return {
+        "instructions": len(program.instructions),
+        "milliseconds": 1000 * seconds,
+        "neighbour_milliseconds": 1000 * min(neighbour() for _ in range(REPEATS)),
+    }
+
+
+def _by_instructions() -> Record:
+    """pydoc's programs of more and more rows at -O0, the longest ones, and a line through them."""
+    name, cache, _ = CASES[-1]
+    model, points = load_model(name), []
+    for rows in FITTED_ROWS:
+        say(f"compiling {name}, {rows} rows at {cache}, for the fit")
+        program, seconds = _first(model, O0, rows, cache)
+        instructions = len(program.instructions)
+        points.append({"rows": rows, "instructions": instructions, "compile_seconds": seconds})
+    line = fit(
+        AFFINE,
+        [point["instructions"] for point in points],
+        [point["compile_seconds"] for point in points],
+    )
+    return {"model": name, "cache": cache, "optimize": "-O0", "points": points, "fit": line}
+
+
+def _first(
+    model: LanguageModel, optimize: Optimization, rows: int, cache: int
+) -> tuple[Program, float]:
+    """The first program of a new target, and the least seconds that it took."""
+    runs = [_compile(ChipTarget(model, optimize=optimize), rows, cache) for _ in range(REPEATS)]
+    return runs[0][0], min(seconds for _, seconds in runs)
+
+
+def _compile(target: ChipTarget, rows: int, cache: int) -> tuple[Program, float]:
+    begin = time.process_time()
+    program = _program(target, rows, cache)
+    return program, time.process_time() - begin
+
+
+def _program(target: ChipTarget, rows: int, cache: int) -> Program:
+    role: Role = "step" if rows == 1 else "verify"
+    return target.program(role, rows, cache)
