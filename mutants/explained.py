@@ -30,6 +30,9 @@ _SAME_FACTORS: Final = (
     "rows read views of the same tensors, and have the same scales and factors where this is "
     "asked: their rescales are equal"
 )
+_CACHE_SIZE: Final = (
+    "how many results are kept changes the time that programs take to make, no program"
+)
 _MARKER: Final = "callers that pass an argument in another way are an error for mypy"
 
 EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -340,6 +343,14 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): "the place that comes has a word at least",
     },
     "src/capra/compiler/passes/emit.py": {
+        (
+            "@lru_cache(maxsize=4096)",
+            "@lru_cache(maxsize= 4095)",
+        ): _CACHE_SIZE,
+        (
+            "@lru_cache(maxsize=4096)",
+            "@lru_cache(maxsize= 4097)",
+        ): _CACHE_SIZE,
         (
             "for tensor, run in groupby(zip(ops, last_instruction, strict=True), "
             "lambda o: o[0].tensor):",

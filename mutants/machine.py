@@ -166,7 +166,7 @@ ISA: Final = Group(
         ),
         Mutant(
             "sums of an accumulating product not in the traffic", _CODE,
-            "yield from _joined(memory, shapes[updates], group.at[updates])", "yield from ()",
+            "yield _words(shapes[updates], group.at[updates])", "yield from ()",
             "words that nobody wrote would be added to",
             _TEST_CODE,
         ),

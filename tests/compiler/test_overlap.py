@@ -90,28 +90,28 @@ def test_tensor_that_is_called_ready_too_early_is_found(program: Program) -> Non
         check_program(with_home(program, "p", first=2, ready=2))
 
 
-@pytest.mark.parametrize(("index", "words"), [(0, r"0 \.\. 3"), (1, r"4 \.\. 11")])
-def test_missing_load_is_found(program: Program, index: int, words: str) -> None:
+@pytest.mark.parametrize(("index", "word"), [(0, 0), (1, 4)])
+def test_missing_load_is_found(program: Program, index: int, word: int) -> None:
     code = list(program.instructions)
     del code[index]
     without = replace(program, instructions=code, tensors={}, origins=())
-    with pytest.raises(AssertionError, match=rf"instruction 1 \(MM .* {words} which no"):
+    with pytest.raises(AssertionError, match=rf"instruction 1 \(MM .* word {word} which no"):
         check_program(without)
 
 
 def test_sums_that_nobody_wrote_are_found(program: Program) -> None:
     """An accumulating tile reads what it writes, so it cannot be the first to write it."""
-    with pytest.raises(AssertionError, match=r"instruction 2 \(MM .* 12 \.\. 13 which no"):
+    with pytest.raises(AssertionError, match=r"instruction 2 \(MM .* word 12 which no"):
         check_program(with_fields(program, 2, acc=1))
 
 
 def test_load_that_is_too_short_is_found(program: Program) -> None:
-    with pytest.raises(AssertionError, match=r"instruction 2 \(MM .* 4 \.\. 11 which no"):
+    with pytest.raises(AssertionError, match=r"instruction 2 \(MM .* word 11 which no"):
         check_program(with_fields(program, 1, n=7))
 
 
 def test_read_past_the_end_of_a_tensor_is_found(program: Program) -> None:
-    with pytest.raises(AssertionError, match=r"instruction 6 \(ST .* 0 \.\. 99 which no"):
+    with pytest.raises(AssertionError, match=r"instruction 6 \(ST .* word 14 which no"):
         check_program(with_fields(program, 6, n=100))
 
 

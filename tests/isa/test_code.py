@@ -1,8 +1,5 @@
 """Code as columns says of all instructions what each says of itself."""
 
-from collections.abc import Iterable
-from itertools import chain
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +7,8 @@ from hypothesis import strategies as st
 from capra.errors import ProgramError
 from capra.isa.chip import Chip
 from capra.isa.code import Code
-from capra.isa.instruction import Instruction, Region, check_on_chip, instruction, row
+from capra.isa.instruction import Instruction, check_on_chip, instruction, row
 from capra.isa.spec import TABLE, Memory
-from capra.numerics import Int64Array
 
 CHIP = Chip(external_words=300, scratchpad_words=256)
 
@@ -66,56 +62,42 @@ def test_groups_have_every_instruction_once_with_its_cycles(insts: list[Instruct
     assert [found[index] for index in range(len(insts))] == [(i, i.cycles) for i in insts]
 
 
-Touched = set[tuple[int, str, int]]
-"""(instruction, memory, word)"""
-
-
-def touched(parts: Iterable[tuple[Region, Int64Array]]) -> Touched:
-    """What regions with an instruction for each of their columns say."""
-    return {
-        (index, region.memory.value, word)
-        for region, indices in parts
-        for row in region.addresses().reshape(region.rows, region.cols).tolist()
-        for index, word in zip(indices.tolist(), row, strict=True)
-    }
-
-
-def truly_touched(parts: Iterable[tuple[Region, ...]]) -> Touched:
-    """What the regions of each instruction say."""
-    return {
-        (index, region.memory.value, word)
-        for index, regions in enumerate(parts)
-        for region in regions
-        for word in region.addresses().tolist()
-    }
-
-
-def firsts(found: Touched) -> dict[tuple[str, int], int]:
-    """The first instruction by word."""
-    return {(memory, word): index for index, memory, word in sorted(found, reverse=True)}
-
-
 @given(st.lists(small_instructions() | tiles()))
 def test_the_words_that_each_instruction_touches(insts: list[Instruction]) -> None:
     code = Code.of(insts)
     both = list(zip(*map(code.writes, Memory), strict=True))
     assert [tuple(a + b) for a, b in both] == [inst.writes() for inst in insts]
-    for found, true in (
-        (chain(*map(code.first_reads, Memory)), (inst.reads() for inst in insts)),
-        (chain(*map(code.first_writes, Memory)), (inst.writes() for inst in insts)),
-    ):
-        all_of_them, some = truly_touched(true), touched(found)
-        assert some <= all_of_them and firsts(some) == firsts(all_of_them)
+    for memory in Memory:
+        found = {
+            (word, index)
+            for words, readers in code.words_read(memory)
+            for word, index in zip(words.tolist(), readers.tolist(), strict=True)
+        }
+        true = {
+            (word, index)
+            for index, inst in enumerate(insts)
+            for region in inst.reads()
+            if region.memory is memory
+            for word in region.addresses().tolist()
+        }
+        assert found <= true and _first_readers(found) == _first_readers(true)
 
 
-def test_what_is_read_side_by_side_is_one_region() -> None:
-    fields = {"a": 0, "m": 1, "n": 4, "k": 3, "sd": 0, "sa": 0, "sb": 8, "t": 0, "acc": 0}
-    row_of_tiles = [instruction("MM", d=100 + b, b=50 + b, **fields) for b in (0, 4)]
+def _first_readers(pairs: set[tuple[int, int]]) -> dict[int, int]:
+    """The first instruction by word."""
+    return dict(sorted(pairs, reverse=True))
+
+
+def test_what_is_read_again_is_there_once() -> None:
+    fields = {"a": 2, "m": 1, "n": 2, "k": 3, "sd": 0, "sa": 0, "sb": 8, "t": 0, "acc": 0}
+    row_of_tiles = [instruction("MM", d=100 + b, b=50 + b, **fields) for b in (0, 2)]
     parts = [
-        (region.base, *region[2:], readers.tolist())
-        for region, readers in Code.of(row_of_tiles).first_reads(Memory.SCRATCHPAD)
+        (words.tolist(), readers.tolist())
+        for words, readers in Code.of(row_of_tiles).words_read(Memory.SCRATCHPAD)
     ]
-    assert parts == [(0, 1, 3, 3, [0, 0, 0]), (50, 3, 8, 8, [0, 0, 0, 0, 1, 1, 1, 1])]
+    left, right = [50, 51, 58, 59, 66, 67], [52, 53, 60, 61, 68, 69]
+    assert parts[0] == ([2, 3, 4], [0, 0, 0])
+    assert parts[1] == (left + right, [0] * 6 + [1] * 6)
 
 
 @given(st.lists(small_instructions()))

@@ -242,10 +242,10 @@ def test_a_shape_is_compiled_once() -> None:
 
 
 def test_old_programs_are_dropped_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    target = ChipTarget(text_model())
+    keeping, target = ChipTarget(text_model()), ChipTarget(text_model())
     tokens = random_tokens(2, 12, 12)
-    expected = _in_blocks(target, tokens, [1] * 12).logits
-    size = len(target.program("step", 1, 11).instructions)
+    expected = _in_blocks(keeping, tokens, [1] * 12).logits
+    size = len(keeping.program("step", 1, 11).instructions)
     monkeypatch.setattr(target_module, "CACHED_INSTRUCTIONS", 3 * size)
     first = target.program("step", 1, 0)
     assert np.array_equal(_in_blocks(target, tokens, [1] * 12).logits, expected)

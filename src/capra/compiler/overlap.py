@@ -11,7 +11,7 @@ after its last (an overwritten one). And no instruction may read a word that nob
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -39,17 +39,16 @@ def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_w
         region = Region(Memory.SCRATCHPAD, start, place.rows, place.cols, place.stride)
         return region.of(owner)
 
-    def expect_whole(index: int, op: Op, places: Iterable[Place]) -> None:
-        for place in places:
-            assert (words(place) == number[place.buffer]).all(), (
-                f"operation {index} ({op}) reads words of {place.buffer} that another buffer took"
-            )
-
     for index, op in enumerate(ops):
-        expect_whole(index, op, reads(op))
-        for place in writes(op):
-            words(place)[...] = number[place.buffer]
-        expect_whole(index, op, reads(op))  # an operation reads until its last instruction
+        sources = [(place, words(place)) for place in reads(op)]
+        for written in ((), writes(op)):  # it reads before it writes, and until it ends
+            for place in written:
+                words(place)[...] = number[place.buffer]
+            for place, owners in sources:
+                assert (owners == number[place.buffer]).all(), (
+                    f"operation {index} ({op}) reads words of {place.buffer} that another buffer "
+                    "took"
+                )
 
 
 def check_program(program: Program) -> None:
@@ -57,12 +56,13 @@ def check_program(program: Program) -> None:
 
     A failure is a compiler bug, hence an AssertionError naming instruction and tensor.
     """
-    _expect_written(program)
+    writes = program.code.writes(Memory.SCRATCHPAD)
+    _expect_written(program, writes)
     ends: dict[int, list[TensorHome]] = defaultdict(list)
     for home in program.tensors.values():
         ends[home.until].append(home)
     last_write = np.full(program.chip.scratchpad_words, _NEVER, dtype=np.int64)
-    for index, written in enumerate(program.code.writes(Memory.SCRATCHPAD)):
+    for index, written in enumerate(writes):
         for region in written:
             region.of(last_write)[...] = index
         for home in ends[index]:
@@ -79,17 +79,18 @@ def check_program(program: Program) -> None:
             )
 
 
-def _expect_written(program: Program) -> None:
+def _expect_written(program: Program, writes: Sequence[Sequence[Region]]) -> None:
     """Assert that every scratchpad word that is read was written before."""
-    first_write = np.full(program.chip.scratchpad_words, len(program.instructions), dtype=np.int64)
-    for region, writers in program.code.first_writes(Memory.SCRATCHPAD):
-        words = region.of(first_write)
-        np.minimum(words, writers, out=words)
-    for region, readers in program.code.first_reads(Memory.SCRATCHPAD):
-        is_early = region.of(first_write).max(axis=0) >= readers
+    first_write = np.full(program.chip.scratchpad_words, len(writes), dtype=np.int64)
+    for index in reversed(range(len(writes))):
+        for region in writes[index]:
+            region.of(first_write)[...] = index
+    for words, readers in program.code.words_read(Memory.SCRATCHPAD):
+        is_early = first_write[words] >= readers
         if is_early.any():
-            index = int(readers[is_early.argmax()])
+            place = is_early.argmax()
+            index = int(readers[place])
             raise AssertionError(
-                f"{program.name}, instruction {index} ({program.instructions[index]}) reads a "
-                f"scratchpad word of {region.base} .. {region.end - 1} which no instruction wrote"
+                f"{program.name}, instruction {index} ({program.instructions[index]}) reads the "
+                f"scratchpad word {words[place]} which no instruction wrote"
             )

@@ -7,7 +7,6 @@ them at once: limits, regions, cycles. Objects are made when somebody looks at a
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -145,41 +144,32 @@ class Code(Sequence[Instruction]):
                     writes[index].append(Region(memory, *shape))
         return writes
 
-    def first_writes(self, memory: Memory) -> Iterator[tuple[Region, Int64Array]]:
-        """All that is written of a memory: regions, and by whom first, as in `first_reads`."""
-        for group in self.groups:
-            for shapes in group.shapes(group.targets, memory):
-                yield from _joined(memory, shapes, group.at)
+    def words_read(self, memory: Memory) -> Iterator[tuple[Int64Array, Int64Array]]:
+        """All that is read of a memory, in parts: addresses, and who reads each of them.
 
-    def first_reads(self, memory: Memory) -> Iterator[tuple[Region, Int64Array]]:
-        """All that is read of a memory: regions, and who first reads each of their columns.
-
-        What instructions of one operation read side by side is one region; what the same ones read
-        again, one after the other, is there once.
+        What instructions of one operation read again, one after the other, is there once.
         """
         for group in self.groups:
             for shapes in group.shapes(group.sources, memory):
-                yield from _joined(memory, shapes, group.at)
+                yield _words(shapes, group.at)
             if group.op.updates_if:
                 updates = group.operands[group.op.index(group.op.updates_if)] > 0
                 for shapes in group.shapes(group.targets, memory):
-                    yield from _joined(memory, shapes[updates], group.at[updates])
+                    yield _words(shapes[updates], group.at[updates])
 
 
-def _joined(
-    memory: Memory, shapes: Int64Array, at: Int64Array
-) -> Iterator[tuple[Region, Int64Array]]:
-    """The regions of these shapes, joined where one begins where the one before it ends."""
+def _words(shapes: Int64Array, at: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The addresses of such shapes, row by row, and of each the index of its instruction."""
     is_new = np.ones(len(at), dtype=np.bool_)
     is_new[1:] = (shapes[1:] != shapes[:-1]).any(axis=1)
-    at, shapes = at[is_new], shapes[is_new]
-    bases, heights, cols, strides = shapes.T
-    is_start = np.ones(len(at), dtype=np.bool_)
-    is_start[1:] = (bases[1:] != (bases + cols)[:-1]) | (heights[1:] != heights[:-1])
-    is_start[1:] |= (strides[1:] != strides[:-1]) & (heights[1:] > 1)
-    starts = np.flatnonzero(is_start).tolist()
-    corners = shapes[starts].tolist()
-    spans = pairwise([*starts, len(at)])
-    for (start, end), (base, rows, _, stride) in zip(spans, corners, strict=True):
-        indices = at[start:end].repeat(cols[start:end])
-        yield Region(memory, base, rows, len(indices), stride), indices
+    at, (bases, heights, cols, strides) = at[is_new], shapes[is_new].T
+    first = np.repeat(bases, heights)  # of a row: its first word, its length, its instruction
+    first += _counted(heights) * np.repeat(strides, heights)
+    length, index = np.repeat(cols, heights), np.repeat(at, heights)
+    return np.repeat(first, length) + _counted(length), np.repeat(index, length)
+
+
+def _counted(lengths: Int64Array) -> Int64Array:
+    """0 .. length - 1 for each of them, one after the other."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)

@@ -134,6 +134,7 @@ class ChipTarget(IntegerTarget):
         super().__init__(model, optimize)
         self._device: Device = device or SimulatedDevice(model.config.chip)
         self._programs: OrderedDict[tuple[Role, int, int], Program] = OrderedDict()
+        self._kept_instructions = 0
 
     def program(self, role: Role, rows: int, cache: int) -> Program:
         """The compiled program of a shape; CapacityError if it does not fit the chip."""
@@ -144,10 +145,11 @@ class ChipTarget(IntegerTarget):
             program = compile_graph(
                 graph, self.model.ranges, self.model.config.chip, optimize=self.optimize
             )
+            self._kept_instructions += len(program.instructions)
+            while self._programs and self._kept_instructions > CACHED_INSTRUCTIONS:
+                _, dropped = self._programs.popitem(last=False)
+                self._kept_instructions -= len(dropped.instructions)
         self._programs[key] = program
-        kept = sum(len(p.instructions) for p in self._programs.values())
-        while kept > CACHED_INSTRUCTIONS and len(self._programs) > 1:
-            kept -= len(self._programs.popitem(last=False)[1].instructions)
         return program
 
     def check_fit(self, prompt: int, new_tokens: int, speculative_tokens: int) -> None:
