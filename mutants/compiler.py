@@ -553,6 +553,12 @@ GROUP: Final = Group(
             _TEST_TRANSFERS,
         ),
         Mutant(
+            "block attention that does not fit kept", _PIPELINE,
+            "if optimize & TAKES_ROOM and not fits(", "if not optimize and not fits(",
+            "-O1 refuses chips that -O0 fits",
+            (f"{_TEST_OPTIMIZATION}::test_what_takes_room_is_left_out_where_it_does_not_fit",),
+        ),
+        Mutant(
             "joined buffers that do not fit kept", _PIPELINE,
             "if fits(joined, chip.scratchpad_words, reuse=reuse):",
             "if True:",

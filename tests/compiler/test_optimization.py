@@ -1,5 +1,6 @@
 """Levels, and the programs of whole models on them: never dearer, each pass as it was measured."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,13 +16,14 @@ from capra.compiler.optimization import (
     names_of,
     parse_optimization,
 )
-from capra.errors import InputError
+from capra.compiler.pipeline import compile_graph
+from capra.errors import CapacityError, InputError
 from capra.isa.program import Program
 from capra.lab.experiments import table_runs
 from capra.lm.bigram import ChipBigram, compile_bigram
 from capra.lm.graphs import cache_names
 from capra.lm.models import load_bigram
-from capra.lm.target import ChipTarget
+from capra.lm.target import ChipTarget, model_graph
 from capra.spec_decode.decode import decode
 from capra.spec_decode.metrics import total_counters
 from capra.spec_decode.proposers import ChainProposer
@@ -123,3 +125,20 @@ def test_the_best_number_of_guesses_for_32_tokens() -> None:
     )  # fmt: skip
     assert run.tokens == plain.tokens and len(run.blocks) == 1
     assert total_counters(run.runs).total <= 105_000
+
+
+def test_what_takes_room_is_left_out_where_it_does_not_fit() -> None:
+    """A verifier of 8 rows after 8: 1024 words without the passes, more with block attention."""
+    model = tiny("structured", 1)
+    graph = model_graph(model.config, "verify", 8, 8, O1)
+
+    def cycles(words: int, optimize: Optimization) -> int:
+        chip = replace(model.config.chip, scratchpad_words=words)
+        return compile_graph(graph, model.ranges, chip, optimize=optimize).cycles
+
+    with pytest.raises(CapacityError):
+        cycles(512, O1)
+    assert cycles(1024, O1) == cycles(1024, O0) == cycles(8192, O0)
+    unjoined = O1 - {"joined-transfers"}
+    assert cycles(2048, O1) == cycles(2048, unjoined) < cycles(1024, O1)
+    assert cycles(4096, O1) < cycles(2048, O1)

@@ -4,9 +4,10 @@ Read `compile_graph` from top to bottom; each line is one pass, and the state af
 printed.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
+from capra.compiler.ops import Op
 from capra.compiler.optimization import O0, Optimization
 from capra.compiler.overlap import check_buffers, check_program
 from capra.compiler.passes.block_attention import block_attention
@@ -15,7 +16,7 @@ from capra.compiler.passes.emit import emit_program
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
 from capra.compiler.passes.transfers import join_transfers
-from capra.compiler.passes.views import place_tensors
+from capra.compiler.passes.views import Place, place_tensors
 from capra.compiler.printer import (
     print_buffers,
     print_operations,
@@ -25,6 +26,7 @@ from capra.compiler.printer import (
 )
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
+from capra.ir.scales import Scales
 from capra.ir.text import print_graph
 from capra.isa.chip import Chip
 from capra.isa.program import Program
@@ -33,6 +35,9 @@ PASSES: Final = (
     "graph", "scales", "attention", "views", "tiles", "transfers", "buffers", "emission",
 )  # fmt: skip
 """Names of the states that can be printed, in order: the input, then one a pass."""
+
+TAKES_ROOM: Final = {"block-attention", "shared-zeros"}
+"""Passes whose programs may need more of the scratchpad; left out where it is too small."""
 
 Observer = Callable[[str, Callable[[], str]], None]
 """Called after each pass with its name and a function that prints the state."""
@@ -59,15 +64,12 @@ def compile_graph(
     observer("graph", lambda: print_graph(graph))
     scales = assign_scales(graph, ranges)
     observer("scales", lambda: print_scales(graph, scales))
-    tiled, tiled_scales = graph, scales
-    if "block-attention" in optimize:
-        tiled, tiled_scales = block_attention(graph, scales)
+    lowered = _lower(graph, scales, chip, optimize)
+    if optimize & TAKES_ROOM and not fits(lowered.ops, chip.scratchpad_words, reuse=reuse):
+        lowered = _lower(graph, scales, chip, optimize - TAKES_ROOM)
+    tiled, tiled_scales, places, ops = lowered
     observer("attention", lambda: print_graph(tiled))
-    places = place_tensors(tiled)
     observer("views", lambda: print_places(places))
-    ops = tile_operations(
-        tiled, tiled_scales, places, chip.operand_depth, shared_zeros="shared-zeros" in optimize
-    )
     observer("tiles", lambda: print_operations(ops))
     if "joined-transfers" in optimize:
         joined_places, joined = join_transfers(tiled, places, ops)
@@ -81,3 +83,22 @@ def compile_graph(
     check_program(program)
     observer("emission", lambda: print_program(program))
     return program
+
+
+class _Lowered(NamedTuple):
+    """A graph as operations on symbolic buffers."""
+
+    graph: Graph
+    scales: Scales
+    places: Mapping[str, Place]
+    ops: tuple[Op, ...]
+
+
+def _lower(graph: Graph, scales: Scales, chip: Chip, optimize: Optimization) -> _Lowered:
+    """The attention, views and tiles passes."""
+    if "block-attention" in optimize:
+        graph, scales = block_attention(graph, scales)
+    places = place_tensors(graph)
+    shared = "shared-zeros" in optimize
+    ops = tile_operations(graph, scales, places, chip.operand_depth, shared_zeros=shared)
+    return _Lowered(graph, scales, places, ops)
