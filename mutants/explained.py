@@ -142,8 +142,8 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "yield from self._product(self._graph[node.inputs[ -1]], name, dst, relu=True)",
         ): _ONE_INPUT,
         (
-            "yield Requantize(name, self._places[node.inputs[0]], dst, _UNITY, relu=True)",
-            "yield Requantize(name, self._places[node.inputs[ -1]], dst, _UNITY, relu=True)",
+            "yield Requantize(name, self._places[node.inputs[0]], dst, UNITY, relu=True)",
+            "yield Requantize(name, self._places[node.inputs[ -1]], dst, UNITY, relu=True)",
         ): _ONE_INPUT,
         (
             "source = self._places[node.inputs[0]]",

@@ -81,6 +81,10 @@ class Rescale:
         return float(self.multiplier / (1 << self.shift))
 
 
+UNITY: Final = Rescale(1 << 15, 15)
+"""Words as they are, within int8."""
+
+
 def rescale_for(factor: float) -> Rescale:
     """The Rescale closest to a positive real `factor`: relative error at most 2^-16.
 

@@ -115,9 +115,17 @@ def test_read_past_the_end_of_a_tensor_is_found(program: Program) -> None:
         check_program(with_fields(program, 6, n=100))
 
 
-def test_tensor_that_nobody_wrote_is_found(program: Program) -> None:
-    with pytest.raises(AssertionError, match="g: x, "):
-        check_program(with_home(program, "x", base=1000))
+@pytest.mark.parametrize("name", ["x", "w", "p", "s"])
+def test_tensor_that_nobody_wrote_is_found(program: Program, name: str) -> None:
+    with pytest.raises(AssertionError, match=f"g: {name}, "):
+        check_program(with_home(program, name, base=1000))
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_a_buffer_that_nobody_wrote_is_found(name: str) -> None:
+    buffers = {each: Buffer(each, 4 * at, 4, 0, 0) for at, each in enumerate("abc")}
+    with pytest.raises(AssertionError, match=f"reads words of {name} that another buffer took"):
+        check_buffers([Store(name, Place(name, 0, 1, 4, 4))], buffers, 16)
 
 
 def test_stale_words_of_another_tensor_are_found() -> None:

@@ -23,7 +23,12 @@ from capra.lm.models import load_bigram
 from capra.lm.target import ChipTarget
 from capra.spec_decode.decode import decode
 from capra.spec_decode.metrics import total_counters
-from capra.spec_decode.proposers import ChainProposer, always_right, always_wrong
+from capra.spec_decode.proposers import (
+    ChainProposer,
+    RandomProposer,
+    always_right,
+    always_wrong,
+)
 
 PROMPT = (3, 1)
 TOKENS = 9
@@ -94,6 +99,17 @@ def test_a_draft_that_costs_nothing_and_is_right_pays(work: Workload) -> None:
     assert [entry["k"] for entry in record["ks"] if entry["measured"]] == [best["k"]]
     assert best["measured"]["tokens_equal"] and best["measured"]["runs"] == 1
     assert [entry["k"] for entry in record["ks"]] == list(range(1, MAX_K + 1))
+
+
+def test_a_draft_with_a_state_is_known_by_its_rates_only(work: Workload) -> None:
+    """Asked again it guesses otherwise; certainty about it would be wrong."""
+    vocab = work.target.vocab_size
+    source = measured_source(work, lambda _text: RandomProposer(vocab, 5))
+    record = plan(work, source, [])
+    assert isinstance(source.acceptance, Rates)
+    for entry in record["ks"]:
+        assert set(entry["predicted"]) == {"geometric", "rates"}
+        assert entry["speedup"] == pytest.approx(entry["predicted"]["rates"])
 
 
 def test_a_draft_that_is_always_wrong_does_not_pay(work: Workload) -> None:

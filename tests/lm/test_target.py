@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.lm.samples import MODELS, chip_target, random_tokens, text_model, tiny
 
+from capra.compiler.optimization import O1
 from capra.errors import CapacityError
 from capra.isa.chip import Chip
 from capra.isa.program import Program
@@ -269,3 +270,13 @@ def test_what_will_not_fit_is_known_before_anything_runs() -> None:
         target.check_fit(1, 6, 0)
     with pytest.raises(CapacityError, match="verify_m3_c0: external memory"):
         target.check_fit(1, 1, 2)
+
+
+def test_blocks_that_are_shortened_need_no_more_room_than_they_have_rows() -> None:
+    """Of five tokens, a block has five rows at most, whatever the number of guesses."""
+    target = ChipTarget(random_model(1, Chip(external_words=2752)), optimize=O1)
+    for guesses in (4, 63, 1000):
+        target.check_fit(1, 5, guesses)
+    target.session().forward([0, 1, 2, 3, 4])
+    with pytest.raises(CapacityError, match="verify_m7_c0: external memory"):
+        target.check_fit(1, 7, 1000)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def print_json(record: dict[str, Any]) -> None:
     """Print a record."""
-    print(json.dumps(record, indent=2))
+    print(json.dumps(record, indent=2, allow_nan=False))
 
 
 def print_table(content: Any) -> None:

@@ -1,6 +1,6 @@
 """capra plan."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -26,8 +26,9 @@ from capra.cli.output import exit_unless_equal, print_json, print_table, progres
 from capra.cli.runs import chosen_model, settings_record
 from capra.errors import InputError
 
-TINY_GUESSES = 15
-GUESSES = 7
+TINY_GUESSES: Final = 15
+GUESSES: Final = 7
+MAX_DRAFT_CYCLES: Final = 1e9
 
 
 @app.command(epilog="Example: capra plan --model structured --draft-noise 4")
@@ -107,8 +108,10 @@ def plan(
             f"--draft-cycles is {draft_cycles} with a draft that is run, expected it with "
             "--acceptance or --synthetic-acceptance"
         )
-    if draft_cycles is not None and not 0 <= draft_cycles < float("inf"):
-        raise InputError(f"--draft-cycles is {draft_cycles}, expected a number of at least 0")
+    if draft_cycles is not None and not 0 <= draft_cycles <= MAX_DRAFT_CYCLES:
+        raise InputError(
+            f"--draft-cycles is {draft_cycles}, expected a number of 0 .. {MAX_DRAFT_CYCLES:g}"
+        )
     given_rates = None if given is None else Rates(reals(given))
     is_tiny = model in TINY_MODELS
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)

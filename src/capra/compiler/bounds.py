@@ -32,7 +32,7 @@ from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, Region, instruction
 from capra.isa.spec import ARRAY_SIZE, BY_MNEMONIC, CONTROL_CYCLES, Memory, Unit
 from capra.isa.timing import Counters
-from capra.numerics import Rescale
+from capra.numerics import UNITY, Rescale
 
 
 def lower_bound(graph: Graph, scales: Scales, chip: Chip) -> Counters:
@@ -122,7 +122,7 @@ class _Bound:
                 seen = sum(node.seen(row) for row in range(node.rows))
                 requantize(self._scales.product[node.name], seen)
             elif node.kind is Kind.RELU and self._graph.is_materialized(node.inputs[0]):
-                requantize(Rescale(1 << 15, 15), count, relu=True)
+                requantize(UNITY, count, relu=True)
             elif node.kind is Kind.ADD:
                 rescaled = set(zip(node.inputs, self._scales.addends[node.name], strict=True))
                 for _, rescale in rescaled:

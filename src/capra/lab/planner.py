@@ -18,6 +18,7 @@ from capra.lab.predict import (
     Acceptance,
     Expected,
     Extent,
+    Profile,
     Rates,
     break_even_acceptance,
     expected_run,
@@ -30,6 +31,8 @@ from capra.spec_decode.metrics import acceptance, total_counters
 from capra.spec_decode.proposers import Proposer, right_at_rates
 
 CURVE_ROWS: Final = 16
+ASKED_AGAIN: Final = 8
+"""Positions of the text at which a draft is asked twice."""
 
 Record = dict[str, Any]
 OnStep = Callable[[], None]
@@ -119,13 +122,19 @@ class Source:
 def measured_source(work: Workload, make_proposer: Callable[[tuple[int, ...]], Proposer]) -> Source:
     """A draft, tried at every position of the target's text.
 
-    `make_proposer` makes a fresh one, given the prompt and the target's continuation.
+    `make_proposer` makes a fresh one, given the prompt and the target's continuation. A draft that
+    guesses otherwise when it is asked again has no profile: its rates are what is known of it.
     """
     text, prompt = work.text, len(work.prompt)
-    profile, cycles = profile_of(
-        make_proposer(text), text, prompt, work.new_tokens, work.max_guesses
+    proposer = make_proposer(text)
+    profile, cycles = profile_of(proposer, text, prompt, work.new_tokens, work.max_guesses)
+    starts = range(prompt, prompt + min(work.new_tokens, ASKED_AGAIN))
+    first, again = (
+        [proposer.propose(text[:start], work.max_guesses).tokens for start in starts]
+        for _ in range(2)
     )
-    return Source("measured", profile, cycles, False, lambda: [make_proposer(text)])
+    known = profile if first == again else profile.pooled()
+    return Source("measured", known, cycles, False, lambda: [make_proposer(text)])
 
 
 def given_source(rates: Rates, draft_cycles: float, *, is_assumed: bool) -> Source:
@@ -202,7 +211,7 @@ def predict(work: Workload, source: Source, k: int) -> Record:
         "geometric": geometric_speedup(k, run.acceptance_rate, extent, cycles),
         "rates": plain / expected_run(k, run.rates(), extent, cycles).cycles,
     }
-    if source.kind == "measured":
+    if isinstance(source.acceptance, Profile):
         predicted["profile"] = plain / run.cycles
     return {
         "k": k,

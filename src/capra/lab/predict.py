@@ -86,6 +86,15 @@ class Profile:
         accepted = min(self.right[position], guesses)
         return [*([0.0] * accepted), 1.0]
 
+    def pooled(self) -> Rates:
+        """The acceptance of every guess given the ones before it, over all positions alike."""
+        made = list(zip(self.right, self.proposed, strict=True))
+        rates = list[float]()
+        for guess in range(max(self.proposed)):
+            tried = sum(right >= guess < proposed for right, proposed in made)
+            rates.append(sum(right > guess for right, _ in made) / tried if tried else 0.0)
+        return Rates(tuple(rates) or (0.0,))
+
 
 def profile_of(
     proposer: Proposer, text: Sequence[int], prompt: int, new_tokens: int, max_guesses: int

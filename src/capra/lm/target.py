@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from capra.compiler.optimization import O0, Optimization
+from capra.compiler.optimization import O0, SHORT_LAST_BLOCK, Optimization
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import LEAVES, Graph
@@ -155,13 +155,17 @@ class ChipTarget(IntegerTarget):
     def check_fit(self, prompt: int, new_tokens: int, speculative_tokens: int) -> None:
         """Raise CapacityError unless the last and largest programs of a run fit the chip.
 
-        A longer cache takes more of both memories, so the ones before them fit too.
+        A longer cache takes more of both memories, so the ones before them fit too. With
+        short-last-block no block has more rows than there are tokens to come.
         """
         last = min(prompt + new_tokens - 1, self.max_context) - 1  # cache of the last step
         if new_tokens == 0 or last < 0:
             return
         self.program("step", 1, last)
         rows = min(speculative_tokens + 1, self.max_context)
+        if SHORT_LAST_BLOCK in self.optimize:
+            rows = min(rows, new_tokens)
+            last = prompt - 1 + new_tokens - rows
         if rows > 1:
             self.program("verify", rows, min(last, self.max_context - rows))
 

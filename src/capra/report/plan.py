@@ -13,10 +13,12 @@ SOURCES: Final = {"measured": "the draft's own", "given": "given", "synthetic": 
 def plan_lines(record: Record) -> list[str]:
     """The verdict, and what it rests on."""
     tokens, assumed = record["new_tokens"], record["draft_cycles_assumed"]
+    cost = f"{record['draft_cycles']:,.0f} cycles ({'assumed' if assumed else 'executed'})"
+    if not record["draft_cycles"] and not assumed:
+        cost = "nothing, the draft runs no program"
     return [
         _verdict(record),
-        f"{tokens} tokens, {record['plain_cycles']:,} cycles plainly; a guess costs "
-        f"{record['draft_cycles']:,.0f} cycles ({'assumed' if assumed else 'executed'}); "
+        f"{tokens} tokens, {record['plain_cycles']:,} cycles plainly; a guess costs {cost}; "
         f"acceptance: {SOURCES[record['acceptance_source']]}.",
     ]
 

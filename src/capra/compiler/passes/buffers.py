@@ -1,4 +1,4 @@
-"""Pass 4, buffers: live ranges, and scratchpad addresses by first fit with reuse.
+"""The buffers pass: live ranges, and scratchpad addresses by first fit with reuse.
 
 A buffer lives from the first operation that writes any word of it to the last one that reads any
 word through any view. Two buffers may share words when their lives do not meet; the life ends

@@ -1,4 +1,4 @@
-"""Pass 5, emission: the only place where the IR meets the ISA.
+"""The emission pass: the only place where the IR meets the ISA.
 
 External memory holds inputs and weights in the order in which the graph declares them, then the
 outputs in theirs. Every operation becomes one instruction, or one a row where the instruction
@@ -141,6 +141,11 @@ def _tiles(a: Place, b: Place, dst: Place, transpose_b: bool, depth: int) -> Int
         for a, b, dst, accumulate in product.tiles()
     ]  # fmt: skip
     return np.array([operands for _, operands in rows], dtype=np.int64)
+
+
+def forget_tiles() -> None:
+    """Make the next products from nothing, as in a fresh process."""
+    _tiles.cache_clear()
 
 
 def _corner(a: int, b: int, d: int) -> Int64Array:

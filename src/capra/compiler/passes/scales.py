@@ -1,4 +1,4 @@
-"""Pass 1, scales: one scale a tensor, and the integer rescales between them.
+"""The scales pass: one scale a tensor, and the integer rescales between them.
 
 relu, concatenations and slices share their source's scale: tensors tied that way form a group
 (union-find), whose range is the largest range of its materialized members.

@@ -1,4 +1,4 @@
-"""Pass 3, tiles: the graph as a sequence of operations that the machine has.
+"""The tiles pass: the graph as a sequence of operations that the machine has.
 
 A product is tiles of at most 4 x 4 outputs over the whole K (split, accumulating, only where K
 exceeds the operand memories), then one requantization of the whole result, with a relu fused into
@@ -21,9 +21,8 @@ from capra.compiler.ops import (
 from capra.compiler.passes.views import Place
 from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
 from capra.ir.scales import Scales
-from capra.numerics import Rescale
+from capra.numerics import UNITY, Rescale
 
-_UNITY = Rescale(1 << 15, 15)
 _NOTHING = Rescale(0, 1)
 """Turns every word into 0."""
 
@@ -90,7 +89,7 @@ class _Tiler:
         elif self._fuses(node):
             yield from self._product(self._graph[node.inputs[0]], name, dst, relu=True)
         elif node.kind is Kind.RELU:
-            yield Requantize(name, self._places[node.inputs[0]], dst, _UNITY, relu=True)
+            yield Requantize(name, self._places[node.inputs[0]], dst, UNITY, relu=True)
         elif node.kind is Kind.SOFTMAX:
             yield from self._softmax(node, dst)
         elif node.kind is Kind.ADD:

@@ -1,4 +1,4 @@
-"""Pass 2, views: which buffer each tensor is a part of, at which offset and row stride.
+"""The views pass: which buffer each tensor is a part of, at which offset and row stride.
 
 A tensor owns a buffer unless it is a view or is written into a concatenation. A part of a
 concatenation lies inside the concatenation's buffer; a slice lies inside its source's.
