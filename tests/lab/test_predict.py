@@ -181,6 +181,13 @@ def test_profiles_predict_runs_to_the_cycle(seed: int) -> None:
     assert compared > 30, "nothing was accepted anywhere"
 
 
+def test_pooled_rates_count_every_position_alike() -> None:
+    """Of three positions with three guesses: 2 of 3 right, then 2 of 2, then 1 of 2."""
+    assert Profile((2, 0, 3), (3, 3, 3)).pooled() == Rates((2 / 3, 1.0, 0.5))
+    assert Profile((1, 0), (1, 0)).pooled() == Rates((1.0,))
+    assert Profile((0,), (0,)).pooled() == Rates((0.0,))
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.3, 0.9])
 def test_tokens_of_a_pass(rate: float) -> None:
     assert tokens_a_pass(rate, 4) == pytest.approx((1 - rate**5) / (1 - rate))
