@@ -10,11 +10,15 @@ from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from capra.isa.chip import Chip
 from capra.isa.instruction import FORMS, Instruction, Region, Row
 from capra.isa.spec import BY_MNEMONIC, Memory, Op
 from capra.numerics import Int64Array
+
+Int32Array = npt.NDArray[np.int32]
+"""Addresses and indices of instructions."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ class Group:
     """All instructions of one operation."""
 
     op: Op
-    at: Int64Array
+    at: Int32Array
     """Their indices in the code."""
     operands: Int64Array
     """(fields, instructions)"""
@@ -46,11 +50,11 @@ class Group:
         """Their destinations, as regions of columns."""
         return [region(*self.operands) for region in FORMS[self.op.mnemonic].targets]
 
-    def shapes(self, regions: Iterable[Region], memory: Memory) -> Iterator[Int64Array]:
+    def shapes(self, regions: Iterable[Region], memory: Memory) -> Iterator[Int32Array]:
         """base, rows, cols and stride of such regions of a memory: (instructions, 4)."""
         for region in regions:
             if region.memory is memory:
-                shapes = np.empty((len(self.at), 4), dtype=np.int64)
+                shapes = np.empty((len(self.at), 4), dtype=np.int32)
                 for column, part in enumerate(region[1:]):
                     shapes[:, column] = part
                 yield shapes
@@ -83,7 +87,7 @@ class Code(Sequence[Instruction]):
         for index, (mnemonic, _) in enumerate(self._rows):
             at[mnemonic].append(index)
         return tuple(
-            Group(op, np.array(at[op.mnemonic]), self._columns(at[op.mnemonic]))
+            Group(op, np.array(at[op.mnemonic], dtype=np.int32), self._columns(at[op.mnemonic]))
             for op in BY_MNEMONIC.values()
             if at[op.mnemonic]
         )
@@ -144,7 +148,7 @@ class Code(Sequence[Instruction]):
                     writes[index].append(Region(memory, *shape))
         return writes
 
-    def words_read(self, memory: Memory) -> Iterator[tuple[Int64Array, Int64Array]]:
+    def words_read(self, memory: Memory) -> Iterator[tuple[Int32Array, Int32Array]]:
         """All that is read of a memory, in parts: addresses, and who reads each of them.
 
         What instructions of one operation read again, one after the other, is there once.
@@ -158,7 +162,7 @@ class Code(Sequence[Instruction]):
                     yield _words(shapes[updates], group.at[updates])
 
 
-def _words(shapes: Int64Array, at: Int64Array) -> tuple[Int64Array, Int64Array]:
+def _words(shapes: Int32Array, at: Int32Array) -> tuple[Int32Array, Int32Array]:
     """The addresses of such shapes, row by row, and of each the index of its instruction."""
     is_new = np.ones(len(at), dtype=np.bool_)
     is_new[1:] = (shapes[1:] != shapes[:-1]).any(axis=1)
@@ -169,7 +173,8 @@ def _words(shapes: Int64Array, at: Int64Array) -> tuple[Int64Array, Int64Array]:
     return np.repeat(first, length) + _counted(length), np.repeat(index, length)
 
 
-def _counted(lengths: Int64Array) -> Int64Array:
+def _counted(lengths: Int32Array) -> Int32Array:
     """0 .. length - 1 for each of them, one after the other."""
-    ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+    ends = np.cumsum(lengths, dtype=np.int32)
+    numbers = np.arange(ends[-1] if len(ends) else 0, dtype=np.int32)
+    return numbers - np.repeat(ends - lengths, lengths)
