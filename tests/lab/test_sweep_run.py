@@ -6,9 +6,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.lab.sweeps import SPEC, FakePool, sweep_of
+from tests.lab.sweeps import SPEC, FakePool, row_of, sweep_of
 
 from capra.errors import SweepError
+from capra.lab.sweep import run as module
 from capra.lab.sweep.cell import Cell, Row
 from capra.lab.sweep.database import open_database
 from capra.lab.sweep.local import LocalPool
@@ -68,6 +69,20 @@ def test_a_complete_sweep_makes_no_pool(tmp_path: Path) -> None:
 
     with open_database(tmp_path / "spec.sqlite", [*sweep.cells]) as database:
         run_sweep(sweep, database, no_pool)
+
+
+def test_a_sweep_that_lost_a_cell_does_not_end_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = sweep_of(tmp_path)
+    first, *others = sweep.cells
+    monkeypatch.setattr(
+        module, "run_cells", lambda _pool, cells: [(cell, row_of(cell)) for cell in cells[1:]]
+    )
+    with open_database(tmp_path / "spec.sqlite", [*sweep.cells]) as database:
+        with pytest.raises(AssertionError, match=f"cells without a row: .*{first}"):
+            run_sweep(sweep, database, lambda _left: FakePool(1))
+        assert database.stored() == set(others)
 
 
 def test_a_grown_spec_runs_the_new_cells_only(tmp_path: Path) -> None:

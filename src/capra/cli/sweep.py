@@ -108,7 +108,7 @@ def sweep(
         "cells": total,
         "stored_before": before,
         "executed": executed,
-        "refused": total - len(ran),
+        "refused": len(found) - len(ran),
         "tokens_equal": all(row["tokens_equal"] for row in ran),
         "csv": None if csv is None else str(csv),
         "parquet": None if parquet is None else str(parquet),
