@@ -55,9 +55,9 @@ def sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Run every cell of the grids that the database does not have yet, plain and speculative."""
-    from capra.files import check_writable
+    from capra.files import check_distinct, check_writable
     from capra.lab.sweep.cluster import LOCAL, RayPool
-    from capra.lab.sweep.database import open_database
+    from capra.lab.sweep.database import files_of, open_database
     from capra.lab.sweep.export import load_arrow, write_csv, write_parquet
     from capra.lab.sweep.local import LocalPool, cores
     from capra.lab.sweep.run import run_sweep
@@ -65,12 +65,14 @@ def sweep(
 
     if address is not None and engine is Engine.LOCAL:
         raise InputError(f"--address is {address!r}, expected it with --engine ray only")
-    for path in filter(None, (csv, parquet)):
-        check_writable(path)
+    tables = [*filter(None, (csv, parquet))]
+    for table in tables:
+        check_writable(table)
     if parquet is not None:
         load_arrow()
     cells = load_sweep(spec)
     path = spec.with_suffix(".sqlite") if database is None else database
+    check_distinct([*files_of(path), *tables], [spec, *map(Path, cells.files)])
 
     def make_pool(left: int) -> "Pool":
         if engine is Engine.RAY:
