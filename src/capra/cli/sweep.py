@@ -77,7 +77,7 @@ def sweep(
     def make_pool(left: int) -> "Pool":
         if engine is Engine.RAY:
             return RayPool(address or LOCAL, workers, cells.files)
-        return LocalPool(min(left, workers or cores()))
+        return LocalPool(min(left, workers or cores()), cells.files)
 
     with open_database(path, [*cells.cells]) as rows:
         before = len(rows.stored())
