@@ -112,7 +112,7 @@ def test_a_file_that_changed_is_no_refusal_of_its_cell(field: str, tmp_path: Pat
     assert kept.run(cell) == row
     for change, sentence in (
         (lambda: save_checkpoint(other, file, {}), r"has the digest \w{32}, expected \w{32} as"),
-        (lambda: file.write_bytes(content[:-1]), "it was another file when|has the digest"),
+        (lambda: file.write_bytes(content[:-1]), "the file was whole when|has the digest"),
         (file.unlink, "cannot be read, expected"),
     ):
         change()
@@ -132,7 +132,7 @@ def test_a_checkpoint_that_is_damaged_while_it_is_read_is_no_refusal(
         raise CheckpointError(f"{name} is half a file")
 
     monkeypatch.setattr(module, "load_model", load)
-    with pytest.raises(SweepError, match="mine is half a file; it was another file when the sweep"):
+    with pytest.raises(SweepError, match="mine is half a file; the file was whole when the sweep"):
         CellRunner({}).run(replace(QUICK, model="mine"))
 
 

@@ -10,6 +10,7 @@ from tests.lab.sweeps import SPEC, FakePool, row_of, sweep_of
 from tests.lm.samples import text_model
 
 from capra.errors import SweepError
+from capra.lab.sweep import local
 from capra.lab.sweep import run as module
 from capra.lab.sweep.cell import Cell, Row
 from capra.lab.sweep.database import open_database
@@ -153,6 +154,23 @@ def test_a_file_that_changed_stops_the_sweep_and_loses_no_row(tmp_path: Path) ->
     file.write_bytes(content)
     rows = rows_of(sweep, path, LocalPool(1, sweep.files))
     assert [row["refusal"] for row in rows] == [None] * 4
+
+
+def test_an_answer_without_a_row_waits_for_the_rows_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.safetensors"
+    save_checkpoint(text_model(), file, {})
+    good = Cell(model="random", max_new_tokens=2)
+    with closing(LocalPool(2, {str(file): "of another file"})) as pool:
+        pool.submit(0, Cell(model=str(file), prompt="a", max_new_tokens=2))
+        pool.submit(1, good)
+        with monkeypatch.context() as patch:
+            patch.setattr(local, "wait", lambda pipes: [pipe for pipe in pipes if pipe.poll(60)])
+            assert pool.finished() == [(1, row_of(good))]
+        pool.submit(1, good)
+        with pytest.raises(SweepError, match=f"the file {file} has the digest .*, expected of ano"):
+            pool.finished()
 
 
 def test_all_rows_that_came_are_stored_before_a_worker_is_found_dead(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ class CellRunner:
         try:
             row = self._results(cell)
         except CheckpointError as error:  # all of them were loaded when the sweep began
-            raise SweepError(f"{error}; it was another file when the sweep began") from None
+            raise SweepError(f"{error}; the file was whole when the sweep began") from None
         except CapraError as error:
             row = {**dict.fromkeys(RESULTS), "refusal": str(error)}
         self._check_files(cell)
@@ -153,7 +153,8 @@ class CellRunner:
             if digest != self._files[name]:
                 found = "cannot be read" if digest is None else f"has the digest {digest}"
                 raise SweepError(
-                    f"the file {name} {found}, expected {self._files[name]} as when the sweep began"
+                    f"the file {name} {found}, expected {self._files[name]} as when the sweep "
+                    "began: put that one back"
                 )
 
     def _results(self, cell: Cell) -> Row:
