@@ -7,7 +7,7 @@
     ├── CapacityError    a program that does not fit the chip
     ├── PoisonError      a program that read a word which nobody wrote
     ├── CosimError       a hardware simulator that is missing, does not build or does not run
-    ├── SweepError       a sweep that cannot go on, as a worker died
+    ├── SweepError       a sweep that cannot go on, as a worker died or a file changed
     ├── CheckpointError  a checkpoint that is missing, damaged or not a model of ours
     └── InputError       anything else a user typed: prompt, token, count, path, model name
 
@@ -46,7 +46,7 @@ class CosimError(CapraError):
 
 
 class SweepError(CapraError):
-    """A sweep that cannot go on, as a worker died."""
+    """A sweep that cannot go on, as a worker died or a file changed."""
 
 
 class CheckpointError(CapraError):

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from capra.errors import InputError
@@ -42,3 +43,12 @@ def check_writable(path: Path) -> None:
             raise InputError(f"cannot write {path}, expected a file name in a writable directory")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def check_distinct(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Raise InputError for an output that is an input or another output, links followed."""
+    taken = {os.path.realpath(path): path for path in inputs}
+    for path in outputs:
+        other = taken.setdefault(os.path.realpath(path), path)
+        if other is not path:
+            raise InputError(f"cannot write {path}: it is {other} too, expected a file of its own")

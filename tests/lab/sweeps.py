@@ -33,7 +33,7 @@ def sweep_of(folder: Path, text: str = SPEC) -> Sweep:
     return load_sweep(write_spec(folder, text))
 
 
-_runner = CellRunner()
+_runner = CellRunner({})
 
 
 @cache

@@ -4,13 +4,21 @@ import inspect
 import json
 import re
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tests.lm.samples import text_model
 
 from capra.cli import main
 from capra.cli.decode import decode
+from capra.errors import CheckpointError, SweepError
+from capra.lab.sweep import cell as module
+from capra.lab.sweep.build import digests
 from capra.lab.sweep.cell import COLUMNS, PARAMETERS, RESULTS, Cell, CellRunner
+from capra.lm.checkpoint import save_checkpoint
+from capra.lm.model import LanguageModel
 
 QUICK = Cell(model="random", model_seed=3, start_token=2, max_new_tokens=9, draft_noise=2.0, k=2)
 
@@ -45,7 +53,7 @@ def test_a_cell_is_what_capra_decode_runs(
         main()
     record = json.loads(capsys.readouterr().out)
     plain, speculative = record["plain"], record["speculative"]
-    row = CellRunner().run(cell)
+    row = CellRunner({}).run(cell)
     assert row["refusal"] is None
     assert row["tokens_equal"] is record["tokens_equal"] is True
     assert (row["speedup"], row["decode_speedup"]) == (record["speedup"], record["decode_speedup"])
@@ -64,7 +72,7 @@ def test_a_cell_is_what_capra_decode_runs(
 
 
 def test_a_row_has_the_types_of_its_columns() -> None:
-    row = {"key": "", **asdict(QUICK), **CellRunner().run(QUICK)}
+    row = {"key": "", **asdict(QUICK), **CellRunner({}).run(QUICK)}
     assert list(row) == list(COLUMNS)
     for name, kind in COLUMNS.items():
         assert row[name] is None or type(row[name]) is kind, name
@@ -80,10 +88,52 @@ def test_a_row_has_the_types_of_its_columns() -> None:
     ],
 )  # fmt: skip
 def test_a_refusal_is_a_row(change: dict[str, Any], sentence: str) -> None:
-    row = CellRunner().run(replace(QUICK, **change))
+    row = CellRunner({}).run(replace(QUICK, **change))
     assert re.search(sentence, str(row["refusal"]))
     assert set(row) == set(RESULTS)
     assert all(row[name] is None for name in RESULTS if name != "refusal")
+
+
+@pytest.mark.parametrize("field", ["model", "draft"])
+def test_a_file_that_changed_is_no_refusal_of_its_cell(field: str, tmp_path: Path) -> None:
+    """Replaced by a good file or a damaged one, or gone; and the same file again is a row."""
+    file, steady = tmp_path / "mine.safetensors", tmp_path / "steady.safetensors"
+    for path in (file, steady):
+        save_checkpoint(text_model(), path, {})
+    content, files = file.read_bytes(), digests([str(file), str(steady)])
+    names = {"model": str(steady), "draft": "bigram", field: str(file)}
+    cell = Cell(**names, max_new_tokens=2, prompt="ab", k=1)  # type: ignore[arg-type]
+    row = CellRunner(files).run(cell)
+    assert row["refusal"] is None
+    refused = replace(cell, prompt="no such text")
+    assert CellRunner(files).run(refused)["refusal"]
+    other = replace(text_model(), bigram=np.zeros((12, 12)))
+    kept = CellRunner(files)
+    assert kept.run(cell) == row
+    for change, sentence in (
+        (lambda: save_checkpoint(other, file, {}), r"has the digest \w{32}, expected \w{32} as"),
+        (lambda: file.write_bytes(content[:-1]), "the file was whole when|has the digest"),
+        (file.unlink, "cannot be read, expected"),
+    ):
+        change()
+        for each, runner in ((cell, CellRunner(files)), (refused, CellRunner(files)), (cell, kept)):
+            with pytest.raises(SweepError, match=sentence):
+                runner.run(each)
+    file.write_bytes(content)
+    assert CellRunner(files).run(cell) == row
+
+
+def test_a_checkpoint_that_is_damaged_while_it_is_read_is_no_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be whole again when its digest is taken."""
+
+    def load(name: str, _seed: int) -> LanguageModel:
+        raise CheckpointError(f"{name} is half a file")
+
+    monkeypatch.setattr(module, "load_model", load)
+    with pytest.raises(SweepError, match="mine is half a file; the file was whole when the sweep"):
+        CellRunner({}).run(replace(QUICK, model="mine"))
 
 
 def test_a_row_does_not_depend_on_the_cells_before_it() -> None:
@@ -98,8 +148,8 @@ def test_a_row_does_not_depend_on_the_cells_before_it() -> None:
         replace(QUICK, draft="random", max_new_tokens=5),
         QUICK,
     ]
-    alone = [CellRunner().run(cell) for cell in cells]
-    runner = CellRunner()
+    alone = [CellRunner({}).run(cell) for cell in cells]
+    runner = CellRunner({})
     assert [runner.run(cell) for cell in cells] == alone
     assert [runner.run(cell) for cell in reversed(cells)] == alone[::-1]
     assert len({json.dumps(row) for row in alone}) > len(cells) // 2

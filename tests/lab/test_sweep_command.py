@@ -15,9 +15,12 @@ from typing import Any
 
 import pytest
 from tests.lab.sweeps import write_spec
+from tests.lm.samples import text_model
 
 from capra.cli import main
+from capra.lab.sweep import export
 from capra.lab.sweep.cell import COLUMNS
+from capra.lm.checkpoint import save_checkpoint
 
 SPEC = """
 [[grid]]
@@ -185,6 +188,35 @@ def test_refusals_before_anything_runs(
     assert not out
     assert re.fullmatch(f"error: .*{sentence}.*\n", err), err
     assert not stored(tmp_path / "spec.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--database", "x.sqlite", "--csv", "x.sqlite"], "x.sqlite: it is x.sqlite too"),
+        (["--csv", "spec.sqlite-wal"], "spec.sqlite-wal: it is {}/spec.sqlite-wal too"),
+        (["--csv", "spec.toml"], "spec.toml: it is {}/spec.toml too"),
+        (["--csv", "link"], "link: it is {}/spec.toml too"),
+        (["--database", "spec.toml"], "spec.toml: it is {}/spec.toml too"),
+        (["--csv", "mine.safetensors"], "mine.safetensors: it is mine.safetensors too"),
+        (["--csv", "a", "--parquet", "./b/../a"], "b/../a: it is a too"),
+    ],
+)  # fmt: skip
+def test_an_output_that_is_an_input_or_another_output_is_refused(
+    options: list[str], part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(export, "load_arrow", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    save_checkpoint(text_model(), tmp_path / "mine.safetensors", {})
+    spec = write_spec(tmp_path, f"{ONE_CELL}\ndraft = ['bigram', 'mine.safetensors']")
+    (tmp_path / "link").symlink_to("spec.toml")
+    (tmp_path / "b").mkdir()
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(monkeypatch, str(spec), *options) == 2
+    expected = f"error: cannot write {part.format(tmp_path)}, expected a file of its own\n"
+    assert capsys.readouterr() == ("", expected)
+    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_other_tokens_are_an_error(

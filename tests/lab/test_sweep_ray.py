@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from tests.lab.sweeps import row_of, sweep_of, write_spec
+from tests.lm.samples import text_model
 
 from capra.errors import InputError, SweepError
 from capra.lab.sweep import cluster
 from capra.lab.sweep.cluster import RayPool
 from capra.lab.sweep.pool import run_cells
+from capra.lm.checkpoint import save_checkpoint
 
 CPUS = 3
 
@@ -45,7 +47,7 @@ class FakeRay(ModuleType):
         assert num_cpus == 1
 
         def actor_of(kind: type) -> Any:
-            return type("Actor", (), {"remote": staticmethod(lambda: _Remote(kind()))})
+            return type("Actor", (), {"remote": staticmethod(lambda *args: _Remote(kind(*args)))})
 
         return actor_of
 
@@ -117,6 +119,16 @@ def test_a_dead_actor_is_an_error(
         monkeypatch.setattr(ray, "get", dies)
         with pytest.raises(SweepError, match=r"a Ray worker died, .* the actor is dead"):
             [*run_cells(pool, cells)]
+
+
+def test_a_file_that_changed_is_an_error(ray: FakeRay, tmp_path: Path) -> None:
+    path = tmp_path / "mine.safetensors"
+    save_checkpoint(text_model(), path, {})
+    sweep = sweep_of(tmp_path, f"[[grid]]\nmodel = '{path}'\nmax_new_tokens = 2")
+    with closing(RayPool("local", 1, sweep.files)) as pool:
+        path.unlink()
+        with pytest.raises(SweepError, match=r"^the file .*mine\.safetensors cannot be read, exp"):
+            [*run_cells(pool, sweep.cells.values())]
 
 
 def test_addresses_where_no_cluster_is(ray: FakeRay) -> None:

@@ -6,15 +6,19 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.lab.sweeps import SPEC, FakePool, sweep_of
+from tests.lab.sweeps import SPEC, FakePool, row_of, sweep_of
+from tests.lm.samples import text_model
 
 from capra.errors import SweepError
+from capra.lab.sweep import local
+from capra.lab.sweep import run as module
 from capra.lab.sweep.cell import Cell, Row
 from capra.lab.sweep.database import open_database
 from capra.lab.sweep.local import LocalPool
 from capra.lab.sweep.pool import run_cells
 from capra.lab.sweep.run import run_sweep
 from capra.lab.sweep.spec import Sweep
+from capra.lm.checkpoint import save_checkpoint
 
 DYING = 3
 """Cells before the pool that dies does so."""
@@ -47,7 +51,7 @@ def test_rows_come_in_the_order_of_the_spec(tmp_path: Path, seed: int) -> None:
 def test_processes_give_the_same_rows(tmp_path: Path) -> None:
     sweep = sweep_of(tmp_path)
     expected = rows_of(sweep, tmp_path / "fake.sqlite", FakePool(1))
-    assert rows_of(sweep, tmp_path / "local.sqlite", LocalPool(2)) == expected
+    assert rows_of(sweep, tmp_path / "local.sqlite", LocalPool(2, {})) == expected
 
 
 def test_what_is_stored_is_not_run_again(tmp_path: Path, seed: int) -> None:
@@ -68,6 +72,20 @@ def test_a_complete_sweep_makes_no_pool(tmp_path: Path) -> None:
 
     with open_database(tmp_path / "spec.sqlite", [*sweep.cells]) as database:
         run_sweep(sweep, database, no_pool)
+
+
+def test_a_sweep_that_lost_a_cell_does_not_end_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = sweep_of(tmp_path)
+    first, *others = sweep.cells
+    monkeypatch.setattr(
+        module, "run_cells", lambda _pool, cells: [(cell, row_of(cell)) for cell in cells[1:]]
+    )
+    with open_database(tmp_path / "spec.sqlite", [*sweep.cells]) as database:
+        with pytest.raises(AssertionError, match=f"cells without a row: .*{first}"):
+            run_sweep(sweep, database, lambda _left: FakePool(1))
+        assert database.stored() == set(others)
 
 
 def test_a_grown_spec_runs_the_new_cells_only(tmp_path: Path) -> None:
@@ -101,7 +119,7 @@ def test_workers_share_a_target_where_there_is_one_only(seed: int) -> None:
 
 def test_a_worker_that_dies_is_named_and_loses_its_cell_only(tmp_path: Path) -> None:
     sweep, path = sweep_of(tmp_path), tmp_path / "spec.sqlite"
-    pool = LocalPool(2)
+    pool = LocalPool(2, {})
 
     def kill(_row: Row) -> None:
         pool.processes[1].kill()
@@ -117,8 +135,65 @@ def test_a_worker_that_dies_is_named_and_loses_its_cell_only(tmp_path: Path) -> 
     assert rows == rows_of(sweep, tmp_path / "whole.sqlite", FakePool(1))
 
 
+def test_a_file_that_changed_stops_the_sweep_and_loses_no_row(tmp_path: Path) -> None:
+    file = tmp_path / "mine.safetensors"
+    save_checkpoint(text_model(), file, {})
+    content = file.read_bytes()
+    sweep = sweep_of(
+        tmp_path, f"[[grid]]\nmodel = '{file}'\nprompt = 'ab'\nmax_new_tokens = 2\nk = [1, 2, 3, 4]"
+    )
+    path, pool = tmp_path / "spec.sqlite", LocalPool(1, sweep.files)
+
+    def change(_row: Row) -> None:
+        file.write_text("other")
+
+    with open_database(path, [*sweep.cells]) as database:
+        with pytest.raises(SweepError, match=f"the file {file} has the digest .*, expected"):
+            run_sweep(sweep, database, lambda _left: pool, change)
+        assert 1 <= len(database.stored()) <= 2
+    file.write_bytes(content)
+    rows = rows_of(sweep, path, LocalPool(1, sweep.files))
+    assert [row["refusal"] for row in rows] == [None] * 4
+
+
+def test_an_answer_without_a_row_waits_for_the_rows_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.safetensors"
+    save_checkpoint(text_model(), file, {})
+    good = Cell(model="random", max_new_tokens=2)
+    with closing(LocalPool(2, {str(file): "of another file"})) as pool:
+        pool.submit(0, Cell(model=str(file), prompt="a", max_new_tokens=2))
+        pool.submit(1, good)
+        with monkeypatch.context() as patch:
+            patch.setattr(local, "wait", lambda pipes: [pipe for pipe in pipes if pipe.poll(60)])
+            assert pool.finished() == [(1, row_of(good))]
+        pool.submit(1, good)
+        with pytest.raises(SweepError, match=f"the file {file} has the digest .*, expected of ano"):
+            pool.finished()
+
+
+def test_all_rows_that_came_are_stored_before_a_worker_is_found_dead(tmp_path: Path) -> None:
+    class Dying(FakePool):
+        """Both workers finish their first cells at a time, and the first one is dead then."""
+
+        def submit(self, worker: int, cell: Cell) -> None:
+            if self.ran:
+                raise SweepError(f"worker {worker} died")
+            super().submit(worker, cell)
+
+        def finished(self) -> list[tuple[int, Row]]:
+            return super().finished() + super().finished()
+
+    sweep = sweep_of(tmp_path)
+    with open_database(tmp_path / "spec.sqlite", [*sweep.cells]) as database:
+        with pytest.raises(SweepError, match="died"):
+            run_sweep(sweep, database, lambda _left: Dying(2))
+        assert len(database.stored()) == 2
+
+
 def test_a_dead_worker_is_told_when_a_cell_is_sent() -> None:
-    with closing(LocalPool(1)) as pool:
+    with closing(LocalPool(1, {})) as pool:
         pool.processes[0].kill()
         pool.processes[0].join()
         with pytest.raises(SweepError, match=r"worker 0 .* died with exit code -9"):

@@ -9,6 +9,7 @@ import pytest
 from tests.lab.sweeps import SPEC, sweep_of, write_spec
 from tests.lm.samples import text_model
 
+from capra.compiler.optimization import OPTIMIZATIONS
 from capra.errors import CapraError, CheckpointError, InputError
 from capra.lab.sweep.cell import Cell
 from capra.lab.sweep.spec import load_sweep
@@ -41,6 +42,17 @@ def test_keys_depend_on_the_parameters_only(tmp_path: Path) -> None:
     assert [*sweep_of(tmp_path, whole).cells] == [*sweep_of(tmp_path, real).cells]
 
 
+def test_one_run_written_in_two_ways_is_one_cell(tmp_path: Path) -> None:
+    zeros = sweep_of(tmp_path, "[[grid]]\ndraft_noise = 0.0\n[[grid]]\ndraft_noise = -0.0")
+    assert list(zeros.cells) == [Cell().key({})]
+    assert [str(cell.draft_noise) for cell in zeros.cells.values()] == ["0.0"]
+    ways = [("1", ",".join(reversed(OPTIMIZATIONS))), ("unread-outputs,shared-zeros",) * 2]
+    ways.append(("shared-zeros,unread-outputs", "unread-outputs,shared-zeros,unread-outputs"))
+    text = "\n".join(f"[[grid]]\noptimize = '{way}'" for pair in ways for way in pair)
+    cells = sweep_of(tmp_path, text + "\n[[grid]]\noptimize = '0'").cells.values()
+    assert [cell.optimize for cell in cells] == ["1", "shared-zeros,unread-outputs", "0"]
+
+
 @pytest.mark.parametrize("field", ["model", "draft"])
 def test_another_content_of_a_file_makes_another_cell(field: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.safetensors"
@@ -71,6 +83,7 @@ def test_another_content_of_a_file_makes_another_cell(field: str, tmp_path: Path
         ("[[grid]]\nk = []", "k is an empty list, expected at least one value"),
         ("[[grid]]\nk = [1, 2, 1]", "k has 1 twice, expected different values"),
         ("[[grid]]\ndraft_noise = [3, 3.0]", "draft_noise has 3.0 twice"),
+        (f"[[grid]]\noptimize = ['1', '{','.join(OPTIMIZATIONS)}']", "optimize has '1' twice"),
         ("[[grid]]\nk = -1", "k is -1, expected a whole number of 0 .. 9223372036854775807"),
         ("[[grid]]\nmodel_seed = 9223372036854775808", "is 9223372036854775808, expected a whole"),
         ("[[grid]]\nmodel = 1", "model is 1, expected a text"),

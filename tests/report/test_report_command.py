@@ -64,6 +64,29 @@ def test_what_cannot_be_written_is_refused(
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_no_record_is_overwritten_and_no_file_written_twice(
+    records: list[str], tmp_path: Path
+) -> None:
+    record = tmp_path / "decode.json"
+    trace, link = tmp_path / "decode.trace.json", tmp_path / "link.html"
+    trace.write_bytes(record.read_bytes())
+    link.symlink_to("decode.json")
+    page = ["-o", f"{tmp_path}/f/../f/decode-blocks.svg", "--figures", f"{tmp_path}/f"]
+    page[1] = page[1].replace("decode-blocks", f"decode-{FIGURES['decode'][0][0]}")
+    (tmp_path / "f").mkdir()
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+    for arguments, sentence in (
+        ([str(record), "-o", str(record)], rf"cannot write {record}: it is {record} too, expected"),
+        ([str(record), "-o", str(link)], rf"cannot write {link}: it is {record} too, expected a"),
+        ([str(record), str(trace), "--traces", str(tmp_path)], rf"cannot write {trace}: it is"),
+        ([str(record), *page], r"cannot write .*\.svg: it is .*\.svg too, expected a file of its"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=sentence):
+            report(*arguments)
+        found = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+        assert found == before
+
+
 def test_a_bad_record_among_good_ones_leaves_nothing_behind(
     records: list[str], tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 from capra.cli.app import app
 from capra.cli.output import progress_bar, say
 from capra.errors import InputError
-from capra.files import check_writable, write_atomically
+from capra.files import check_distinct, check_writable, write_atomically
 
 
 @app.command(epilog="Example: capra report table.json run.json -o report.html")
@@ -39,8 +39,9 @@ def report(
         raise InputError("nothing to write, expected --output, --figures or --traces")
     if output is not None:
         check_writable(output)
+        check_distinct([output], records)
     sources = read_records(records)
-    files: dict[Path, bytes] = {}
+    files: list[tuple[Path, bytes]] = []
     if output is not None or figures is not None:
         from capra.report.figures import draw
         from capra.report.figures.style import png, svg
@@ -48,12 +49,12 @@ def report(
 
         drawings = list(draw(sources))
         if output is not None:
-            files[output] = render_page(sources, drawings).encode()
+            files.append((output, render_page(sources, drawings).encode()))
         if figures is not None:
             with progress_bar("figures", len(drawings)) as advance:
                 for drawing in drawings:
-                    files[figures / f"{drawing.name}.png"] = png(drawing)
-                    files[figures / f"{drawing.name}.svg"] = svg(drawing).encode()
+                    files.append((figures / f"{drawing.name}.png", png(drawing)))
+                    files.append((figures / f"{drawing.name}.svg", svg(drawing).encode()))
                     advance()
     if traces is not None:
         from capra.report.perfetto import program_trace, run_trace
@@ -62,10 +63,11 @@ def report(
         for source in sources:
             if source.kind in makers:
                 trace = json.dumps(makers[source.kind](source.record)).encode()
-                files[traces / f"{source.name}.trace.json"] = trace
+                files.append((traces / f"{source.name}.trace.json", trace))
+    check_distinct((path for path, _ in files), records)
     for folder in filter(None, (figures, traces)):
         _make_folder(folder)
-    for path, data in files.items():
+    for path, data in files:
         write_atomically(path, data)
         say(f"{path}: {len(data):,} bytes")
 

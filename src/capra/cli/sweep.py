@@ -55,9 +55,9 @@ def sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Run every cell of the grids that the database does not have yet, plain and speculative."""
-    from capra.files import check_writable
+    from capra.files import check_distinct, check_writable
     from capra.lab.sweep.cluster import LOCAL, RayPool
-    from capra.lab.sweep.database import open_database
+    from capra.lab.sweep.database import files_of, open_database
     from capra.lab.sweep.export import load_arrow, write_csv, write_parquet
     from capra.lab.sweep.local import LocalPool, cores
     from capra.lab.sweep.run import run_sweep
@@ -65,17 +65,19 @@ def sweep(
 
     if address is not None and engine is Engine.LOCAL:
         raise InputError(f"--address is {address!r}, expected it with --engine ray only")
-    for path in filter(None, (csv, parquet)):
-        check_writable(path)
+    tables = [*filter(None, (csv, parquet))]
+    for table in tables:
+        check_writable(table)
     if parquet is not None:
         load_arrow()
     cells = load_sweep(spec)
     path = spec.with_suffix(".sqlite") if database is None else database
+    check_distinct([*files_of(path), *tables], [spec, *map(Path, cells.files)])
 
     def make_pool(left: int) -> "Pool":
         if engine is Engine.RAY:
             return RayPool(address or LOCAL, workers, cells.files)
-        return LocalPool(min(left, workers or cores()))
+        return LocalPool(min(left, workers or cores()), cells.files)
 
     with open_database(path, [*cells.cells]) as rows:
         before = len(rows.stored())
@@ -108,7 +110,7 @@ def sweep(
         "cells": total,
         "stored_before": before,
         "executed": executed,
-        "refused": total - len(ran),
+        "refused": len(found) - len(ran),
         "tokens_equal": all(row["tokens_equal"] for row in ran),
         "csv": None if csv is None else str(csv),
         "parquet": None if parquet is None else str(parquet),

@@ -33,6 +33,12 @@ def names_of(optimize: Optimization) -> list[str]:
     return [name for name in OPTIMIZATIONS if name in optimize]
 
 
+def spelled(optimize: Optimization) -> str:
+    """The one text of these passes that rows and keys have: a level where it is one."""
+    levels = {passes: level for level, passes in LEVELS.items()}
+    return levels.get(optimize, ",".join(names_of(optimize)))
+
+
 def parse_optimization(text: str) -> Optimization:
     """A level, 0 or 1, or names of passes with commas between them."""
     if text in LEVELS:

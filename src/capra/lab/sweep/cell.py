@@ -8,8 +8,9 @@ from types import NoneType
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
 from capra.compiler.optimization import parse_optimization
-from capra.errors import CapraError
+from capra.errors import CapraError, CheckpointError, SweepError
 from capra.isa.chip import Chip
+from capra.lab.sweep.build import digests
 from capra.lm.models import load_model, on_chip
 from capra.lm.prompts import prompt_tokens
 from capra.lm.target import ChipTarget
@@ -112,19 +113,49 @@ COLUMNS: Final = {"key": str, **PARAMETERS, **RESULTS}
 
 
 class CellRunner:
-    """Runs cells one after the other; neighbours share what they have in common."""
+    """Runs cells one after the other; neighbours share what they have in common.
 
-    def __init__(self) -> None:
+    `files` has the digests of checkpoint files by name, as Cell.key takes them.
+    """
+
+    def __init__(self, files: Mapping[str, str | None]) -> None:
+        self._files = files
         self._target = _Last[ChipTarget]()
         self._plain = _Last[Decoded]()
         self._draft = _Last[Callable[[tuple[int, ...]], Proposer]]()
 
     def run(self, cell: Cell) -> Row:
-        """The results of a cell; what Capra refuses is a row with the sentence."""
+        """The results of a cell; what Capra refuses is a row with the sentence.
+
+        Raises SweepError where the results may be those of another file than the key names: a
+        refusal that is stored is one of the cell, for ever.
+        """
         try:
-            return self._results(cell)
+            row = self._results(cell)
+        except CheckpointError as error:  # all of them were loaded when the sweep began
+            raise SweepError(f"{error}; the file was whole when the sweep began") from None
         except CapraError as error:
-            return {**dict.fromkeys(RESULTS), "refusal": str(error)}
+            row = {**dict.fromkeys(RESULTS), "refusal": str(error)}
+        self._check_files(cell)
+        return row
+
+    def answer(self, cell: Cell) -> Row | SweepError:
+        """What a worker sends: a row, or why there is none."""
+        try:
+            return self.run(cell)
+        except SweepError as error:
+            return error
+
+    def _check_files(self, cell: Cell) -> None:
+        """After the cell, so that what was read meanwhile is known to be the file of the key."""
+        names = {cell.model, cell.draft} & self._files.keys()
+        for name, digest in digests(sorted(names)).items():
+            if digest != self._files[name]:
+                found = "cannot be read" if digest is None else f"has the digest {digest}"
+                raise SweepError(
+                    f"the file {name} {found}, expected {self._files[name]} as when the sweep "
+                    "began: put that one back"
+                )
 
     def _results(self, cell: Cell) -> Row:
         passes = parse_optimization(cell.optimize)

@@ -45,9 +45,9 @@ class RayPool:
         try:
             self.size = self._workers_for(address, size)
             actor = self._ray.remote(num_cpus=1)(_Actor)
-            self._actors = [actor.remote() for _ in range(self.size)]
+            self._actors = [actor.remote(dict(files)) for _ in range(self.size)]
             self._running: dict[Any, int] = {}
-            for found in self._get([each.makes.remote([*files]) for each in self._actors]):
+            for found in self._get([each.makes.remote() for each in self._actors]):
                 _check_same(found, (build(), files), address)
         except BaseException:
             self.close()
@@ -60,7 +60,10 @@ class RayPool:
     def finished(self) -> list[tuple[int, Row]]:
         """Wait for the results of one cell."""
         ((done,), _) = self._ray.wait([*self._running], num_returns=1)
-        return [(self._running.pop(done), self._get(done))]
+        answer = self._get(done)
+        if isinstance(answer, SweepError):
+            raise answer
+        return [(self._running.pop(done), answer)]
 
     def close(self) -> None:
         """Disconnect, which ends the actors, and a Ray that was started for the sweep."""
@@ -100,16 +103,17 @@ def _check_address(address: str) -> None:
 class _Actor:
     """Runs cells somewhere on the cluster."""
 
-    def __init__(self) -> None:
-        self._runner = CellRunner()
+    def __init__(self, files: dict[str, str | None]) -> None:
+        self._files = files
+        self._runner = CellRunner(files)
 
-    def makes(self, files: list[str]) -> tuple[str, dict[str, str | None]]:
+    def makes(self) -> tuple[str, dict[str, str | None]]:
         """What its rows would be made of."""
-        return build(), digests(files)
+        return build(), digests(self._files)
 
-    def run(self, cell: Cell) -> Row:
-        """The results of a cell."""
-        return self._runner.run(cell)
+    def run(self, cell: Cell) -> Row | SweepError:
+        """The results of a cell, or why there are none."""
+        return self._runner.answer(cell)
 
 
 def _check_same(

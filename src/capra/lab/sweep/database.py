@@ -59,6 +59,11 @@ class Database:
         ]
 
 
+def files_of(path: Path) -> list[Path]:
+    """The files of the database at a path: it, and those that SQLite keeps beside it."""
+    return [path, *(path.with_name(f"{path.name}-{part}") for part in ("wal", "shm", "journal"))]
+
+
 @contextmanager
 def open_database(path: Path, keys: Sequence[str]) -> Iterator[Database]:
     """The database at a path for the cells with these keys, made where there is none.

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+from collections.abc import Mapping
 from multiprocessing.connection import Connection, wait
 
 from capra.errors import SweepError
@@ -17,16 +18,17 @@ def cores() -> int:
 class LocalPool:
     """Worker processes, each at the end of a pipe."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, files: Mapping[str, str | None]) -> None:
         self.size = size
         # A forked worker would hold the other workers' pipes open, and outlive a killed parent.
         context = multiprocessing.get_context("spawn")
         self.processes = []
         self._pipes: list[Connection] = []
+        self._errors: list[SweepError] = []
         for number in range(self.size):
             ours, theirs = context.Pipe()
             worker = context.Process(
-                target=_work, args=(theirs,), name=f"worker {number}", daemon=True
+                target=_work, args=(theirs, files), name=f"worker {number}", daemon=True
             )
             worker.start()
             theirs.close()
@@ -42,16 +44,21 @@ class LocalPool:
 
     def finished(self) -> list[tuple[int, Row]]:
         """Wait for results. An idle worker's pipe says nothing, unless it died."""
+        if self._errors:
+            raise self._errors[0]
         rows: list[tuple[int, Row]] = []
-        dead: list[int] = []
         ready = wait(self._pipes)
         for worker in (n for n, pipe in enumerate(self._pipes) if pipe in ready):
             try:
-                rows.append((worker, self._pipes[worker].recv()))
+                answer = self._pipes[worker].recv()
             except (EOFError, OSError):
-                dead.append(worker)
+                answer = self._death(worker)
+            if isinstance(answer, SweepError):
+                self._errors.append(answer)
+            else:
+                rows.append((worker, answer))
         if not rows:  # what came is worth storing first
-            raise self._death(dead[0])
+            raise self._errors[0]
         return rows
 
     def close(self) -> None:
@@ -71,12 +78,12 @@ class LocalPool:
         )
 
 
-def _work(pipe: Connection) -> None:
+def _work(pipe: Connection, files: Mapping[str, str | None]) -> None:
     """Run the cells that come until the parent is gone. Ctrl-C is the parent's matter."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    runner = CellRunner()
+    runner = CellRunner(files)
     try:
         while True:
-            pipe.send(runner.run(pipe.recv()))
+            pipe.send(runner.answer(pipe.recv()))
     except (EOFError, OSError):
         return

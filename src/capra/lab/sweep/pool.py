@@ -19,7 +19,7 @@ class Pool(Protocol):
     def finished(self) -> list[tuple[int, Row]]:
         """Wait until a worker is done; all that are, with the results of their cells.
 
-        Raises SweepError when a worker died.
+        Raises SweepError when a worker died, or cannot run its cell any more.
         """
         ...
 
@@ -42,10 +42,11 @@ def run_cells(pool: Pool, cells: Iterable[Cell]) -> Iterator[tuple[Cell, Row]]:
     for worker in range(pool.size):
         start(worker, None)
     while running:
-        for worker, row in pool.finished():
-            cell = running.pop(worker)
-            start(worker, cell)
-            yield cell, row
+        finished = pool.finished()
+        for worker, row in finished:  # all of them, before a worker is found dead
+            yield running[worker], row
+        for worker, _ in finished:
+            start(worker, running.pop(worker))
 
 
 class _Schedule:

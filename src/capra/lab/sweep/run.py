@@ -21,11 +21,13 @@ def run_sweep(
     `make_pool` gets the number of cells that are left: more workers would have nothing to do.
     """
     stored = database.stored()
-    left = {cell: key for key, cell in sweep.cells.items() if key not in stored}
+    left = [cell for key, cell in sweep.cells.items() if key not in stored]
     if not left:
         return
     with closing(make_pool(len(left))) as pool:
         for cell, results in run_cells(pool, left):
-            row: Row = {"key": left[cell], **asdict(cell), **results}
+            row: Row = {"key": cell.key(sweep.files), **asdict(cell), **results}
             database.insert(row)
             on_row(row)
+    missing = sweep.cells.keys() - database.stored()
+    assert not missing, f"cells without a row: {missing}"

@@ -18,7 +18,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from capra.compiler.optimization import parse_optimization
+from capra.compiler.optimization import parse_optimization, spelled
 from capra.errors import CapacityError, InputError
 from capra.isa.chip import Chip
 from capra.lab.sweep.build import digests
@@ -102,7 +102,7 @@ def _axes(grid: dict[str, Any], where: str) -> Axes:
 
 
 def _value(name: str, value: Any, where: str) -> Any:
-    """A value as the type of its field."""
+    """A value as its field has it; values that mean the same run become equal in every byte."""
     kind, what = PARAMETERS[name], f"{where}: {name}"
     allowed = (int, float) if kind is float else (kind,)
     if type(value) not in allowed:
@@ -117,7 +117,7 @@ def _value(name: str, value: Any, where: str) -> Any:
             )
     if name == "optimize":
         try:
-            parse_optimization(value)
+            return spelled(parse_optimization(value))
         except InputError as error:
             raise InputError(f"{what}: {error}") from None
     if name in Chip.__dataclass_fields__:
@@ -125,7 +125,7 @@ def _value(name: str, value: Any, where: str) -> Any:
             Chip(**{name: value})
         except CapacityError as error:
             raise InputError(f"{what} is {value}: {error}") from None
-    return kind(value)
+    return value + 0.0 if kind is float else value  # -0.0 is 0.0
 
 
 def _checked_files(grids: Sequence[Axes]) -> dict[str, str | None]:
