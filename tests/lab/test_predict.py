@@ -18,7 +18,6 @@ from capra.lab.predict import (
     geometric_speedup,
     guess_cycles,
     profile_of,
-    tokens_a_pass,
 )
 from capra.lm.bigram import ChipBigram
 from capra.lm.models import load_bigram
@@ -179,12 +178,6 @@ def test_profiles_predict_runs_to_the_cycle(seed: int) -> None:
                 assert per_position == counts["accepted_per_position"]
                 compared += counts["accepted"]
     assert compared > 30, "nothing was accepted anywhere"
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.3, 0.9])
-def test_tokens_of_a_pass(rate: float) -> None:
-    assert tokens_a_pass(rate, 4) == pytest.approx((1 - rate**5) / (1 - rate))
-    assert tokens_a_pass(1.0, 4) == 5
 
 
 def test_the_geometric_model_takes_costs_at_one_cache() -> None:

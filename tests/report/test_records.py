@@ -178,9 +178,8 @@ def test_numbers_that_disagree_are_refused(kind: str, path: str, value: Any, sen
 @pytest.mark.parametrize("kind", ["decode", "table", "profile"])
 def test_cycles_of_one_unit_are_not_anothers(kind: str) -> None:
     record = RECORDS[kind]()
-    units = {"decode": lambda: record["plain"], "table": lambda: record["runs"][0]}.get(
-        kind, lambda: record
-    )()["cycles_by_unit"]
+    cost = record["plain"] if kind == "decode" else record["runs"][0] if kind == "table" else record
+    units = cost["cycles_by_unit"]
     units["dma"], units["vector"] = units["dma"] - 1, units["vector"] + 1
     with pytest.raises(
         InputError, match=r": the phases of \w+ sum to \d+, expected \d+, its cycle"
