@@ -1,7 +1,7 @@
 """Damaged records: refused with one sentence, or drawn, soon.
 
-CAPRA_FUZZ is twice the number of examples of a kind of record. Figures, which take longest, get a
-tenth of them, but of records that are drawn.
+Each kind of record gets a third of CAPRA_FUZZ examples. Figures, which take longest, get a tenth of
+those, but of records that are not refused.
 """
 
 import copy
@@ -17,7 +17,7 @@ from tests.report.samples import RECORDS
 
 from capra.errors import InputError
 from capra.report.figures import FIGURES, draw
-from capra.report.figures.style import png, svg
+from capra.report.figures.style import png
 from capra.report.page import render_page
 from capra.report.perfetto import program_trace, run_trace
 from capra.report.records import Source, check_record
@@ -70,7 +70,7 @@ def accepted(record: Any) -> Source | None:
 
 @pytest.mark.parametrize("kind", RECORDS)
 @given(data=st.data())
-@settings(fuzz, max_examples=max(EXAMPLES // 2, 1))
+@settings(fuzz, max_examples=max(EXAMPLES // 3, 1))
 def test_a_damaged_record_is_refused_or_on_the_page(data: st.DataObject, kind: str) -> None:
     record = data.draw(damaged_records(kind))
     with soon():
@@ -83,7 +83,7 @@ def test_a_damaged_record_is_refused_or_on_the_page(data: st.DataObject, kind: s
 
 @pytest.mark.parametrize("kind", [kind for kind, figures in FIGURES.items() if figures])
 @given(data=st.data())
-@settings(fuzz, max_examples=max(EXAMPLES // 20, 1), suppress_health_check=list(HealthCheck))
+@settings(fuzz, max_examples=max(EXAMPLES // 30, 1), suppress_health_check=list(HealthCheck))
 def test_the_figures_of_a_damaged_record_are_drawn(data: st.DataObject, kind: str) -> None:
     record = data.draw(damaged_records(kind))
     source = accepted(record)
@@ -91,4 +91,4 @@ def test_the_figures_of_a_damaged_record_are_drawn(data: st.DataObject, kind: st
     assert source is not None
     with soon(SECONDS_OF_FIGURES):
         for drawing in draw([source]):
-            assert svg(drawing) and png(drawing)
+            assert png(drawing)

@@ -195,3 +195,19 @@ def test_ratios_may_differ_by_rounding() -> None:
     record["speedup"] *= 1 + 1e-6
     with pytest.raises(InputError, match=r"file\.speedup is "):
         check_record("file", record)
+
+
+def test_the_decode_speedup_leaves_out_the_programs_of_the_prompt() -> None:
+    record = RECORDS["decode"]()
+    for run in (record["plain"], record["speculative"]):
+        program = run["trace"][0]["programs"][-1]
+        run["prefill"]["trace"].append(program)
+        run["programs"] += 1
+        run["cycles"] += program["cycles"]
+        for parts in ("cycles_by_unit", "cycles_by_phase"):
+            for name, cycles in program[parts].items():
+                run[parts][name] += cycles
+    before = record["speedup"]
+    record["speedup"] = record["plain"]["cycles"] / record["speculative"]["cycles"]
+    check_record("file", record)
+    assert record["decode_speedup"] == before != record["speedup"]
