@@ -133,8 +133,8 @@ GROUP: Final = Group(
         ),
         Mutant(
             "serving formula without the bonus token", _SERVING,
-            "tokens_a_pass(acceptance, k) / (1 + k * c)",
-            "tokens_a_pass(acceptance, k - 1) / (1 + k * c)",
+            "expected_tokens(acceptance, k) / (1 + k * c)",
+            "expected_tokens(acceptance, k - 1) / (1 + k * c)",
             "a pass gives k + 1 tokens at most",
             _TEST_SERVING,
         ),

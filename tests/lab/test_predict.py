@@ -18,7 +18,6 @@ from capra.lab.predict import (
     geometric_speedup,
     guess_cycles,
     profile_of,
-    tokens_a_pass,
 )
 from capra.lm.bigram import ChipBigram
 from capra.lm.models import load_bigram
@@ -186,12 +185,6 @@ def test_pooled_rates_count_every_position_alike() -> None:
     assert Profile((2, 0, 3), (3, 3, 3)).pooled() == Rates((2 / 3, 1.0, 0.5))
     assert Profile((1, 0), (1, 0)).pooled() == Rates((1.0,))
     assert Profile((0,), (0,)).pooled() == Rates((0.0,))
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.3, 0.9])
-def test_tokens_of_a_pass(rate: float) -> None:
-    assert tokens_a_pass(rate, 4) == pytest.approx((1 - rate**5) / (1 - rate))
-    assert tokens_a_pass(1.0, 4) == 5
 
 
 def test_the_geometric_model_takes_costs_at_one_cache() -> None:

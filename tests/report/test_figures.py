@@ -166,18 +166,22 @@ def test_the_table_has_a_bar_a_run() -> None:
     assert "structured, noise 0, k = 3: 138,858 (1.93 times plain)" in description
 
 
-def test_predictions_of_the_grid_follow_from_acceptance() -> None:
-    assert speedup.expected_tokens(1, 3) == 4
-    assert speedup.expected_tokens(0, 3) == 1
-    assert speedup.expected_tokens(0.5, 2) == 1.75
-    cell = {
-        "draft_noise": 0, "k": 2, "accepted": 6, "proposed": 12, "blocks": 6,
-        "acceptance_rate": 0.5, "speedup": 1.6, "cycles": 100,
-    }  # fmt: skip
-    figure, _ = speedup.by_k({"cells": [cell]})
-    predicted, measured, *_ = axes_of(figure).lines
-    assert ys(measured) == [1.6]
-    assert ys(predicted) == [pytest.approx(1.6 * 1.75 / 2)]
+@pytest.mark.parametrize("predicted", [0, 4])
+def test_a_grid_that_was_not_predicted_everywhere_shows_only_what_was_measured(
+    predicted: int,
+) -> None:
+    record = grid_record()
+    for cell in record["cells"][:predicted]:
+        cell["predicted"] = {"profile": 7.0}
+    figure, description = speedup.by_k(record)
+    *measured, one = axes_of(figure).lines
+    assert ys(one) == [1, 1]
+    assert sorted(y for line in measured for y in ys(line)) == sorted(
+        cell["speedup"] for cell in record["cells"]
+    )
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert all(name.startswith("noise ") for name in legend)
+    assert "redict" not in description
 
 
 def test_derived_curves_meet_the_cells_of_certain_acceptance() -> None:

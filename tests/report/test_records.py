@@ -133,6 +133,25 @@ def _is_free_text(record: Any, path: tuple[Any, ...]) -> bool:
         ("decode", "speculative.trace.0.accepted", 4, r"\.accepted is 4, expected at most 3, "),
         ("decode", "plain.trace.0.choices.0", 16, r"trace\[0\]\.choices is 16, expected 0 \.\. 15"),
         ("decode", "plain.trace.0.programs", [], r"plain: the cycles of load of all programs sum "),
+        ("decode", "plain.cycles_by_unit", {"dma": 1}, r"cycles_by_unit lacks matrix, expected "),
+        ("decode", "speedup", 1.0, r"file\.speedup is 1\.0, expected 1\.\d+, plain cycles over sp"),
+        ("decode", "decode_speedup", 1.0, r"file\.decode_speedup is 1\.0, expected 1\.\d+, plain "),
+        ("decode", "tokens_equal", False, r"tokens_equal is False, expected True, as the tokens"),
+        ("decode", "speculative.tokens", [], r"tokens_equal is True, expected False, as the toke"),
+        ("decode", "plain.programs", 1, r"plain\.programs is 1, expected 12, those of the trace"),
+        ("decode", "speculative.programs", 1, r"speculative\.programs is 1, expected \d\d, those"),
+        ("decode", "speculative.blocks", 99, r"speculative\.blocks is 99, expected \d, that of t"),
+        ("decode", "speculative.proposed", 99, r"ive\.proposed is 99, expected \d+, that of the t"),
+        ("decode", "speculative.accepted", 0, r"speculative\.accepted is 0, expected \d, that of "),
+        ("decode", "speculative.acceptance_rate", 0.5, r"rate is 0\.5, expected 0\.\d+, accepted"),
+        ("decode", "speculative.mean_acceptance_length", 9, r"length is 9, expected \d\.\d+, 1 "),
+        ("decode", "speculative.accepted_per_position", [0] * 999, r"expected \[\d, \d, \d\], t"),
+        ("decode", "speculative.trace.0.programs.-1.rows", 2**52, r"rows is 450\d+, expected 4, o"),
+        ("table", "runs.1.speedup", 9, r"runs\[1\]\.speedup is 9, expected \d\.\d+, the cycles "),
+        ("table", "runs.1.acceptance_rate", 0.1, r"runs\[1\]\.acceptance_rate is 0\.1, expected "),
+        ("grid", "cells.0.acceptance_rate", 0.1, r"cells\[0\]\.acceptance_rate is 0\.1, expected"),
+        ("grid", "cells.0.accepted", 2**52, r"cells\[0\]\.accepted is 450\d+, expected at most "),
+        ("anatomy", "draft.cycles_by_unit", {"dma": 1}, r"draft\.cycles_by_unit lacks matrix, e"),
         ("grid", "cells.0.blocks", 0, r"cells\[0\]\.blocks is 0, expected a whole number of at l"),
         ("decode", "settings.prompt.0", 99, r"settings\.prompt is 99, expected 0 \.\. 15"),
         ("table", "runs.0.model", "x", r"runs\[1\]\.model is 'structured', expected one that has"),
@@ -147,10 +166,48 @@ def _is_free_text(record: Any, path: tuple[Any, ...]) -> bool:
 )  # fmt: skip
 def test_numbers_that_disagree_are_refused(kind: str, path: str, value: Any, sentence: str) -> None:
     record = RECORDS[kind]()
-    *keys, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+    *keys, last = [int(key) if re.fullmatch(r"-?\d+", key) else key for key in path.split(".")]
     at: Any = record
     for key in keys:
         at = at[key]
     at[last] = value
     with pytest.raises(InputError, match=sentence):
         check_record("file", record)
+
+
+@pytest.mark.parametrize("kind", ["decode", "table", "profile"])
+def test_cycles_of_one_unit_are_not_anothers(kind: str) -> None:
+    record = RECORDS[kind]()
+    cost = record["plain"] if kind == "decode" else record["runs"][0] if kind == "table" else record
+    units = cost["cycles_by_unit"]
+    units["dma"], units["vector"] = units["dma"] - 1, units["vector"] + 1
+    with pytest.raises(
+        InputError, match=r": the phases of \w+ sum to \d+, expected \d+, its cycle"
+    ):
+        check_record("file", record)
+
+
+def test_ratios_may_differ_by_rounding() -> None:
+    record = RECORDS["decode"]()
+    record["speedup"] *= 1 + 1e-12
+    record["speculative"]["acceptance_rate"] *= 1 - 1e-12
+    check_record("file", record)
+    record["speedup"] *= 1 + 1e-6
+    with pytest.raises(InputError, match=r"file\.speedup is "):
+        check_record("file", record)
+
+
+def test_the_decode_speedup_leaves_out_the_programs_of_the_prompt() -> None:
+    record = RECORDS["decode"]()
+    for run in (record["plain"], record["speculative"]):
+        program = run["trace"][0]["programs"][-1]
+        run["prefill"]["trace"].append(program)
+        run["programs"] += 1
+        run["cycles"] += program["cycles"]
+        for parts in ("cycles_by_unit", "cycles_by_phase"):
+            for name, cycles in program[parts].items():
+                run[parts][name] += cycles
+    before = record["speedup"]
+    record["speedup"] = record["plain"]["cycles"] / record["speculative"]["cycles"]
+    check_record("file", record)
+    assert record["decode_speedup"] == before != record["speedup"]

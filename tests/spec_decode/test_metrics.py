@@ -1,5 +1,7 @@
 """Counts and ratios, worked out by hand for two small runs."""
 
+import pytest
+
 from capra.isa.spec import Phase
 from capra.isa.timing import Counters
 from capra.lm.target import ProgramRun, Role
@@ -8,6 +10,7 @@ from capra.spec_decode.metrics import (
     acceptance,
     block_record,
     comparison_record,
+    expected_tokens,
     program_record,
     run_record,
     speculative_record,
@@ -154,3 +157,14 @@ def test_counters_add_up_by_unit() -> None:
     runs = [_run("step", 1, 2), _run("draft", 3, 4)]
     assert total_counters(runs) == Counters(matrix=4, control=6)
     assert total_counters([]) == Counters()
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-300, 0.3, 0.5, 0.9, 1 - 1e-6, 1 - 2**-53, 1.0])
+@pytest.mark.parametrize("k", [0, 1, 4, 50])
+def test_expected_tokens_are_the_sum_of_the_chances_to_get_so_far(rate: float, k: int) -> None:
+    assert expected_tokens(rate, k) == pytest.approx(sum(rate**j for j in range(k + 1)), rel=1e-12)
+
+
+def test_expected_tokens_take_no_time_for_many_guesses() -> None:
+    assert expected_tokens(0.5, 2**52) == 2
+    assert expected_tokens(1.0, 2**52) == 2**52 + 1

@@ -20,6 +20,7 @@ from typing import Final, Protocol
 from capra.errors import InputError
 from capra.isa.timing import sum_counters
 from capra.spec_decode.decode import count_accepted
+from capra.spec_decode.metrics import expected_tokens
 from capra.spec_decode.proposers import Proposer
 
 GEOMETRIC_CACHE: Final = 12
@@ -193,16 +194,11 @@ def expected_run(k: int, acceptance: Acceptance, extent: Extent, cycles: Cycles)
     return Expected(cost, sum(starts[:-1]), proposed, tuple(tried), tuple(right))
 
 
-def tokens_a_pass(acceptance: float, k: int) -> float:
-    """E = 1 + a + ... + a^k: tokens of one pass if every guess is right with chance a."""
-    return sum(acceptance**guess for guess in range(k + 1))
-
-
 def geometric_speedup(k: int, acceptance: float, extent: Extent, cycles: Cycles) -> float:
     """The geometric model, with costs at GEOMETRIC_CACHE, or where a block still fits before it."""
     cache = min(GEOMETRIC_CACHE, extent.context - k - 1)
     pass_cycles = k * extent.draft_cycles + cycles(k + 1, cache)
-    return tokens_a_pass(acceptance, k) * cycles(1, cache) / pass_cycles
+    return expected_tokens(acceptance, k) * cycles(1, cache) / pass_cycles
 
 
 def break_even_acceptance(k: int, extent: Extent, cycles: Cycles) -> float | None:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from capra.lab.planner import Workload, measure, synthetic_source
-from capra.lab.predict import Rates, tokens_a_pass
+from capra.lab.predict import Rates
+from capra.spec_decode.metrics import expected_tokens
 
 ACCEPTANCES: Final = (0.6, 0.8, 0.9)
 GUESSES: Final = (2, 4, 8)
@@ -22,7 +23,7 @@ Record = dict[str, Any]
 
 def formula_speedup(acceptance: float, k: int, c: float) -> float:
     """E / (1 + k c)."""
-    return tokens_a_pass(acceptance, k) / (1 + k * c)
+    return expected_tokens(acceptance, k) / (1 + k * c)
 
 
 def serving(work: Workload, draft_cycles: float, seed: int, runs: int) -> Record:

@@ -6,8 +6,16 @@ Keys that are not named here are ignored.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from capra.errors import InputError
 from capra.isa.spec import BY_MNEMONIC, Phase, Unit
+from capra.report.agreement import (
+    acceptance_is_the_traces,
+    block_is_checked,
+    comparison_is_of_both_runs,
+    rate_is_of_the_counts,
+    run_is_its_programs,
+    table_has_its_plain_runs,
+    units_are_their_phases,
+)
 from capra.report.checks import (
     Check,
     fail,
@@ -27,17 +35,12 @@ from capra.report.checks import (
     whole,
 )
 
+_UNITS: Final = object_with(**{unit.value: whole for unit in Unit})
+"""The cycles of every unit."""
 _COST: Final = object_with(
-    sums("cycles_by_unit", Unit), sums("cycles_by_phase", Phase),
-    cycles=whole, cycles_by_unit=mapping, cycles_by_phase=mapping,
+    sums("cycles_by_unit", Unit), sums("cycles_by_phase", Phase), units_are_their_phases,
+    cycles=whole, cycles_by_unit=_UNITS, cycles_by_phase=mapping,
 )  # fmt: skip
-
-
-def _block(where: str, value: Any) -> None:
-    """Guesses are accepted from the first on, and the target has a choice after each of them."""
-    accepted, most = value["accepted"], min(len(value["proposed"]), len(value["choices"]) - 1)
-    if accepted > most:
-        raise fail(f"{where}.accepted", accepted, f"at most {most}, the guesses that were checked")
 
 
 def _in_vocabulary(where: str, value: Any) -> None:
@@ -54,30 +57,16 @@ def _in_vocabulary(where: str, value: Any) -> None:
                 raise fail(f"{where}: a token of {place}", token, f"0 .. {size - 1}")
 
 
-def _adds_up(where: str, value: Any) -> None:
-    """The cycles of a run are those of its programs, phase by phase."""
-    programs = [program for block in value["trace"] for program in block["programs"]]
-    programs += value["prefill"]["trace"]
-    for phase in Phase:
-        found = sum(program["cycles_by_phase"].get(phase, 0) for program in programs)
-        whole = value["cycles_by_phase"].get(phase, 0)
-        if found != whole:
-            raise InputError(
-                f"{where}: the cycles of {phase} of all programs sum to {found}, expected {whole}, "
-                "those of the run"
-            )
-
-
 _PROGRAM_RUN: Final = object_with(_COST, role=text, rows=whole, cache=whole)
 _RUN: Final = object_with(
     _COST,
-    _adds_up,
+    run_is_its_programs,
     tokens=list_of(whole),
     programs=whole,
     prefill=object_with(trace=list_of(_PROGRAM_RUN)),
     trace=list_of(
         object_with(
-            _block,
+            block_is_checked,
             proposed=list_of(integer), choices=list_of(whole, 1), accepted=whole,
             programs=list_of(_PROGRAM_RUN),
         )
@@ -85,6 +74,7 @@ _RUN: Final = object_with(
 )  # fmt: skip
 _CELL: Final = object_with(
     _COST,
+    rate_is_of_the_counts,
     optional(object_with(profile=number), "predicted"),
     cycles=positive,
     draft_noise=number, k=whole, accepted=whole, proposed=whole, blocks=positive,
@@ -98,13 +88,6 @@ def _table_run(where: str, value: Any) -> None:
     _PLAIN_RUN(where, value)
     if "decode" not in value:
         _CELL(where, value)
-
-
-def _has_a_plain_run(where: str, value: Any) -> None:
-    plain = {run["model"] for run in value["runs"] if "decode" in run}
-    for index, run in enumerate(value["runs"]):
-        if run["model"] not in plain:
-            raise fail(f"{where}.runs[{index}].model", run["model"], "one that has a plain run")
 
 
 def _instructions(where: str, value: Any) -> None:
@@ -132,7 +115,7 @@ def _measured(where: str, value: Any) -> None:
 _PROGRAM: Final = object_with(
     sums("histogram", BY_MNEMONIC, "instructions"), sums("cycles_by_unit", Unit),
     name=text, instructions=whole, histogram=mapping, words_loaded=whole, weight_words=whole,
-    cycles=whole, cycles_by_unit=mapping,
+    cycles=whole, cycles_by_unit=_UNITS,
 )  # fmt: skip
 
 
@@ -169,6 +152,7 @@ def _serving_cells(where: str, value: Any) -> None:
 KINDS: Final[Mapping[str, Check]] = {
     "decode": object_with(
         _in_vocabulary,
+        comparison_is_of_both_runs,
         settings=object_with(
             model=text, draft=text, draft_noise=number, num_speculative_tokens=whole,
             prompt=list_of(whole, 1), vocabulary=list_of(text, 1),
@@ -176,12 +160,13 @@ KINDS: Final[Mapping[str, Check]] = {
         plain=_RUN,
         speculative=object_with(
             _RUN,
+            acceptance_is_the_traces,
             blocks=whole, proposed=whole, accepted=whole, acceptance_rate=number,
             mean_acceptance_length=number, accepted_per_position=list_of(whole),
         ),
         tokens_equal=flag, speedup=number, decode_speedup=number,
     ),
-    "table": object_with(_has_a_plain_run, runs=list_of(_table_run, 1)),
+    "table": object_with(table_has_its_plain_runs, runs=list_of(_table_run, 1)),
     "grid": object_with(cells=list_of(_CELL, 1)),
     "plan": object_with(
         cost_curve=object_with(

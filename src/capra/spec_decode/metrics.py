@@ -1,6 +1,7 @@
 """What a run was worth: the counts and ratios that are reported of it, as plain records."""
 
 from collections.abc import Callable, Sequence
+from math import expm1, log
 from typing import Any
 
 from capra.isa.timing import Counters, sum_counters, sum_phases
@@ -37,6 +38,17 @@ def acceptance(decoded: Decoded) -> dict[str, Any]:
         ],
         "cache_length": decoded.cache_length,
     }
+
+
+def expected_tokens(rate: float, k: int) -> float:
+    """E = 1 + a + ... + a^k: tokens of a block of k guesses, each right with chance a = `rate`.
+
+    A rate is 0 .. 1. The sum is (1 - a^(k+1)) / (1 - a), of which the difference is taken so that a
+    rate near 1 loses no digits.
+    """
+    if rate == 0:
+        return 1.0
+    return -expm1((k + 1) * log(rate)) / (1 - rate) if rate < 1 else k + 1.0
 
 
 def cost_record(runs: Sequence[ProgramRun]) -> dict[str, Any]:

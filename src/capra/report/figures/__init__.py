@@ -25,7 +25,7 @@ FIGURES: Final[Mapping[str, tuple[tuple[str, str, Draw], ...]]] = {
         ("roofline", "Cycles by unit against the memory roofline", speedup.table_units),
     ),
     "grid": (
-        ("by-k", "Speedup against k by draft quality, measured over predicted", speedup.by_k),
+        ("by-k", "Speedup against k by draft quality", speedup.by_k),
         ("derived", "Speedup derived from acceptance", speedup.derived_curves),
     ),
     "plan": (

@@ -1,6 +1,6 @@
 """Figures of the table, the grid and a plan: what speculation gains, and when."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from matplotlib.figure import Figure
@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 
 from capra.report.figures.decoding import units_against_roofline
 from capra.report.figures.style import BLUE, GREY, INK, LINES, RED, chart, show_counts
+from capra.spec_decode.metrics import expected_tokens
 
 Record = Mapping[str, Any]
 
@@ -49,68 +50,42 @@ def table_units(record: Record) -> tuple[Figure, str]:
 
 
 def by_k(record: Record) -> tuple[Figure, str]:
-    """Measured speedup of the grid against k, a line a draft, over what its acceptance predicts."""
-    lines = {
-        f"noise {noise:g}": [
-            (cell["k"], cell["speedup"], _predicted(cell))
-            for cell in record["cells"]
-            if cell["draft_noise"] == noise
-        ]
-        for noise in sorted({cell["draft_noise"] for cell in record["cells"]})
-    }
-    planned = all("predicted" in cell for cell in record["cells"])
-    return measured_over_predicted(
-        lines, "by the planner" if planned else "from the acceptance rate"
-    )
+    """Measured speedup of the grid against k, a line a draft.
 
-
-def _predicted(cell: Record) -> float:
-    """The planner's prediction, where the grid has it.
-
-    Otherwise the speedup if guesses were accepted each with the cell's rate, whatever came before.
+    Where the planner predicted every cell, its numbers stand faint behind the measured ones.
     """
-    if "predicted" in cell:
-        return float(cell["predicted"]["profile"])
-    length = _tokens(cell) / max(cell["blocks"], 1)
-    return float(cell["speedup"] * expected_tokens(cell["acceptance_rate"], cell["k"]) / length)
+    cells = sorted(record["cells"], key=lambda cell: cell["k"])
+    planned = all("predicted" in cell for cell in cells)
+    figure, axes = chart(6.4, 3.4, "guesses in a block, k", "speedup over plain decoding")
+    handles: list[Line2D] = []
+    told: list[str] = []
+    noises = sorted({cell["draft_noise"] for cell in cells})
+    for noise, (colour, marker, dashes) in zip(noises, _repeat(len(noises)), strict=True):
+        line = [cell for cell in cells if cell["draft_noise"] == noise]
+        ks = [cell["k"] for cell in line]
+        if planned:
+            axes.plot(ks, [cell["predicted"]["profile"] for cell in line], color=colour,
+                      marker=marker, linestyle="none", markersize=9, fillstyle="none",
+                      alpha=0.75)  # fmt: skip
+        measured = [cell["speedup"] for cell in line]
+        name = f"noise {noise:g}"
+        handles += axes.plot(
+            ks, measured, color=colour, marker=marker, linestyle=dashes, label=name
+        )
+        told.append(f"{name}: {', '.join(f'{speedup:.2f}' for speedup in measured)}")
+    if planned:
+        handles += axes.plot([], [], color=GREY, marker="o", markersize=9, fillstyle="none",
+                             linestyle="none", label="predicted by the planner")  # fmt: skip
+    axes.axhline(1, color=INK, linewidth=0.8)
+    axes.set_xticks(sorted({cell["k"] for cell in cells}))
+    axes.set_ylim(bottom=0)
+    figure.legend(handles=handles, loc="outside right upper")
+    return figure, f"Measured speedup by k, in the order of k. {'; '.join(told)}."
 
 
 def _tokens(cell: Record) -> int:
     """Tokens that the blocks of a run emitted."""
     return int(cell["accepted"] + cell["blocks"])
-
-
-def expected_tokens(rate: float, k: int) -> float:
-    """Tokens that a block of k guesses emits: 1 + rate + rate^2 + ... + rate^k."""
-    return sum(rate**power for power in range(k + 1))
-
-
-def measured_over_predicted(
-    lines: Mapping[str, Sequence[tuple[int, float, float]]], prediction: str
-) -> tuple[Figure, str]:
-    """For each draft its (k, measured speedup, predicted speedup), measured solid over faint."""
-    figure, axes = chart(6.4, 3.4, "guesses in a block, k", "speedup over plain decoding")
-    handles: list[Line2D] = []
-    for (name, points), (colour, marker, dashes) in zip(
-        lines.items(), _repeat(len(lines)), strict=True
-    ):
-        ks, measured, predicted = zip(*sorted(points), strict=True)
-        axes.plot(ks, predicted, color=colour, marker=marker, linestyle="none", markersize=9,
-                  fillstyle="none", alpha=0.75)  # fmt: skip
-        handles += axes.plot(
-            ks, measured, color=colour, marker=marker, linestyle=dashes, label=name
-        )
-    handles += axes.plot([], [], color=GREY, marker="o", markersize=9, fillstyle="none",
-                         linestyle="none", label=f"predicted {prediction}")  # fmt: skip
-    axes.axhline(1, color=INK, linewidth=0.8)
-    axes.set_xticks(sorted({k for points in lines.values() for k, _, _ in points}))
-    axes.set_ylim(bottom=0)
-    figure.legend(handles=handles, loc="outside right upper")
-    told = "; ".join(
-        f"{name}: {', '.join(f'{m:.2f}' for _, m, _ in sorted(points))}"
-        for name, points in lines.items()
-    )
-    return figure, f"Measured speedup by k, in the order of k. {told}."
 
 
 def derived_curves(record: Record) -> tuple[Figure, str]:

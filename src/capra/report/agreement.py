@@ -1,0 +1,135 @@
+"""What a record says twice is the same both times, and what follows from its numbers does follow.
+
+These checks come after those of the values themselves; ratios may differ by rounding.
+"""
+
+from collections.abc import Mapping
+from math import isclose
+from typing import Any, Final
+
+from capra.errors import InputError
+from capra.isa.spec import PHASES, Phase, Unit
+from capra.report.checks import fail
+
+Record = Mapping[str, Any]
+
+TOLERANCE: Final = 1e-9
+"""How far a ratio may be from that of the record's own counts, relative to it."""
+
+
+def units_are_their_phases(where: str, cost: Record) -> None:
+    """The cycles of a unit are those of its phases."""
+    for unit in Unit:
+        phases = [phase for phase in Phase if PHASES[phase][0] is unit]
+        found = sum(cost["cycles_by_phase"].get(phase, 0) for phase in phases)
+        if found != cost["cycles_by_unit"][unit]:
+            raise InputError(
+                f"{where}: the phases of {unit} sum to {found}, expected "
+                f"{cost['cycles_by_unit'][unit]}, its cycles"
+            )
+
+
+def run_is_its_programs(where: str, run: Record) -> None:
+    """The programs of a run are those of its trace, and so are its cycles, phase by phase."""
+    programs = _programs(run)
+    for phase in Phase:
+        found = sum(program["cycles_by_phase"].get(phase, 0) for program in programs)
+        whole = run["cycles_by_phase"].get(phase, 0)
+        if found != whole:
+            raise InputError(
+                f"{where}: the cycles of {phase} of all programs sum to {found}, expected {whole}, "
+                "those of the run"
+            )
+    _same(where, run, {"programs": len(programs)}, "those of the trace")
+
+
+def block_is_checked(where: str, block: Record) -> None:
+    """Guesses are accepted from the first on, and the target has one choice after each row."""
+    accepted, most = block["accepted"], min(len(block["proposed"]), len(block["choices"]) - 1)
+    if accepted > most:
+        raise fail(f"{where}.accepted", accepted, f"at most {most}, the guesses that were checked")
+    for index, program in enumerate(block["programs"]):
+        if program["role"] != "draft" and program["rows"] != len(block["choices"]):
+            raise fail(
+                f"{where}.programs[{index}].rows", program["rows"],
+                f"{len(block['choices'])}, one for each of choices",
+            )  # fmt: skip
+
+
+def acceptance_is_the_traces(where: str, run: Record) -> None:
+    """The counts of guesses are those of the blocks, and the ratios follow from them."""
+    trace = run["trace"]
+    accepted = [block["accepted"] for block in trace]
+    proposed = [len(block["proposed"]) for block in trace]
+    per_position = [0] * max(proposed, default=0)
+    for count in accepted:
+        for position in range(count):
+            per_position[position] += 1
+    counts = {
+        "blocks": len(trace),
+        "proposed": sum(proposed),
+        "accepted": sum(accepted),
+        "accepted_per_position": per_position,
+    }
+    _same(where, run, counts, "that of the trace")
+    rate_is_of_the_counts(where, run)
+    length = 1 + sum(accepted) / len(trace) if trace else 0.0
+    _close(where, run, "mean_acceptance_length", length, "1 + accepted / blocks")
+
+
+def rate_is_of_the_counts(where: str, run: Record) -> None:
+    """No more guesses are accepted than proposed, and the rate is that of the two."""
+    accepted, proposed = run["accepted"], run["proposed"]
+    if accepted > proposed:
+        raise fail(f"{where}.accepted", accepted, f"at most {proposed}, those proposed")
+    rate = accepted / proposed if proposed else 0.0
+    _close(where, run, "acceptance_rate", rate, "accepted / proposed")
+
+
+def comparison_is_of_both_runs(where: str, record: Record) -> None:
+    """Speedups are plain over speculative cycles, with the prompt's programs and without them."""
+    plain, speculative = record["plain"], record["speculative"]
+    equal = plain["tokens"] == speculative["tokens"]
+    _same(where, record, {"tokens_equal": equal}, "as the tokens of both runs say")
+    _close(where, record, "speedup", _ratio(plain["cycles"], speculative["cycles"]),
+           "plain cycles over speculative ones")  # fmt: skip
+    before, after = (
+        run["cycles"] - sum(program["cycles"] for program in run["prefill"]["trace"])
+        for run in (plain, speculative)
+    )
+    _close(where, record, "decode_speedup", _ratio(before, after),
+           "plain cycles over speculative ones, both without the prompt's")  # fmt: skip
+
+
+def table_has_its_plain_runs(where: str, table: Record) -> None:
+    """Every run has a plain run of its model, and its speedup is over that one's cycles."""
+    plain = {run["model"]: run["cycles"] for run in table["runs"] if "decode" in run}
+    for index, run in enumerate(table["runs"]):
+        at = f"{where}.runs[{index}]"
+        if run["model"] not in plain:
+            raise fail(f"{at}.model", run["model"], "one that has a plain run")
+        if "decode" not in run:
+            ratio = _ratio(plain[run["model"]], run["cycles"])
+            _close(at, run, "speedup", ratio, "the cycles of its model's plain run over its own")
+
+
+def _programs(run: Record) -> list[Record]:
+    """Every program of a run."""
+    blocks = [program for block in run["trace"] for program in block["programs"]]
+    return [*run["prefill"]["trace"], *blocks]
+
+
+def _ratio(before: int, after: int) -> float:
+    """A speedup; two runs of no cycles are equally fast."""
+    return before / after if after else 1.0
+
+
+def _same(where: str, record: Record, values: Mapping[str, Any], meaning: str) -> None:
+    for key, expected in values.items():
+        if record[key] != expected:
+            raise fail(f"{where}.{key}", record[key], f"{expected}, {meaning}")
+
+
+def _close(where: str, record: Record, key: str, expected: float, meaning: str) -> None:
+    if not isclose(record[key], expected, rel_tol=TOLERANCE):
+        raise fail(f"{where}.{key}", record[key], f"{expected}, {meaning}")
