@@ -1,5 +1,6 @@
 """Every mutant of the tables still has its place, and the generated ones are what they were."""
 
+import re
 import subprocess
 import sys
 
@@ -44,3 +45,11 @@ def test_generated_mutants_are_different_netlists_and_repeatable() -> None:
     assert [m.file for m in first.mutants] == ["rtl/divider.sv"] * 5 + ["rtl/softmax_unit.sv"] * 3
     assert len({m.replace for m in first.mutants}) == 8
     assert all("module " in m.replace for m in first.mutants)
+
+
+def test_the_page_counts_the_mutants_of_every_table() -> None:
+    page = (CHECKOUT / "docs/concepts/verification.md").read_text()
+    rows = dict(re.findall(r"^\| ([\w-]+) \| (\d+) \| \d+ \| \d+ \| 0 \|$", page, re.MULTILINE))
+    assert {table.name: int(rows[table.name]) for table in TABLES} == {
+        table.name: len(table.mutants) for table in TABLES
+    }
