@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capra.errors import InputError
-from capra.files import write_atomically
+from capra.files import check_distinct, write_atomically
 
 
 def test_the_file_holds_exactly_the_data(tmp_path: Path) -> None:
@@ -93,3 +93,13 @@ def test_a_directory_is_not_replaced_by_a_file(tmp_path: Path) -> None:
         write_atomically(path, b"data")
     assert list(tmp_path.iterdir()) == [path]
     assert list(path.iterdir()) == []
+
+
+def test_an_output_is_no_input_and_no_other_output(tmp_path: Path) -> None:
+    """By the file, not by the path that leads to it."""
+    spec, link = tmp_path / "spec", tmp_path / "link"
+    link.symlink_to(spec)
+    check_distinct([tmp_path / "a", tmp_path / "b"], [spec, spec])
+    for outputs in ([spec], [link], [tmp_path / "a", tmp_path / "x" / ".." / "a"]):
+        with pytest.raises(InputError, match=r"cannot write .*: it is .* too, expected a file of"):
+            check_distinct(outputs, [spec])

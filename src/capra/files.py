@@ -49,6 +49,9 @@ def check_distinct(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Raise InputError for an output that is an input or another output, links followed."""
     taken = {os.path.realpath(path): path for path in inputs}
     for path in outputs:
-        other = taken.setdefault(os.path.realpath(path), path)
-        if other is not path:
-            raise InputError(f"cannot write {path}: it is {other} too, expected a file of its own")
+        real = os.path.realpath(path)
+        if real in taken:
+            raise InputError(
+                f"cannot write {path}: it is {taken[real]} too, expected a file of its own"
+            )
+        taken[real] = path
