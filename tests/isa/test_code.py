@@ -1,5 +1,6 @@
 """Code as columns says of all instructions what each says of itself."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,40 +65,15 @@ def test_groups_have_every_instruction_once_with_its_cycles(insts: list[Instruct
 
 @given(st.lists(small_instructions() | tiles()))
 def test_the_words_that_each_instruction_touches(insts: list[Instruction]) -> None:
-    code = Code.of(insts)
-    both = list(zip(*map(code.writes, Memory), strict=True))
-    assert [tuple(a + b) for a, b in both] == [inst.writes() for inst in insts]
+    addresses = np.arange(100_000, dtype=np.int32)
     for memory in Memory:
-        found = {
-            (word, index)
-            for words, readers in code.words_read(memory)
-            for word, index in zip(words.tolist(), readers.tolist(), strict=True)
-        }
-        true = {
-            (word, index)
-            for index, inst in enumerate(insts)
-            for region in inst.reads()
-            if region.memory is memory
-            for word in region.addresses().tolist()
-        }
-        assert found <= true and _first_readers(found) == _first_readers(true)
-
-
-def _first_readers(pairs: set[tuple[int, int]]) -> dict[int, int]:
-    """The first instruction by word."""
-    return dict(sorted(pairs, reverse=True))
-
-
-def test_what_is_read_again_is_there_once() -> None:
-    fields = {"a": 2, "m": 1, "n": 2, "k": 3, "sd": 0, "sa": 0, "sb": 8, "t": 0, "acc": 0}
-    row_of_tiles = [instruction("MM", d=100 + b, b=50 + b, **fields) for b in (0, 2)]
-    parts = [
-        (words.tolist(), readers.tolist())
-        for words, readers in Code.of(row_of_tiles).words_read(Memory.SCRATCHPAD)
-    ]
-    left, right = [50, 51, 58, 59, 66, 67], [52, 53, 60, 61, 68, 69]
-    assert parts[0] == ([2, 3, 4], [0, 0, 0])
-    assert parts[1] == (left + right, [0] * 6 + [1] * 6)
+        views = Code.of(insts).views(memory, addresses)
+        regions = [inst.reads() for inst in insts], [inst.writes() for inst in insts]
+        for found, expected in zip(views, regions, strict=True):
+            assert [[view.ravel().tolist() for view in each] for each in found] == [
+                [region.addresses().tolist() for region in each if region.memory is memory]
+                for each in expected
+            ]
 
 
 @given(st.lists(small_instructions()))

@@ -1,54 +1,64 @@
 """The overlap checkers: does every word still hold what its reader expects?
 
 They share neither code nor live ranges with the allocator. `check_buffers` walks the operations and
-keeps the owner of every scratchpad word: the buffer that was written there last. Whatever an
-operation reads of a buffer must still be that buffer's.
+keeps the buffers that are needed now: no two of them may share a word.
 
-`check_program` replays the memory traffic of the finished instructions and keeps, for every word,
-the instruction that wrote it last. A tensor is intact when, at the end of its life, each of its
-words was last written by one of its own instructions: none before its first (a stale word) and none
-after its last (an overwritten one). And no instruction may read a word that nobody wrote.
+`check_program` replays the memory traffic of the finished instructions. Backwards, it keeps for
+every word the reader that asks for it: a write answers all later ones, and none may be left at the
+start. Forwards, it keeps the instruction that wrote a word last. A tensor is intact when, at the
+end of its life, each of its words was last written by one of its own instructions: none before its
+first (a stale word) and none after its last (an overwritten one).
 """
 
-from collections import defaultdict
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from capra.compiler.ops import Op, reads, writes
 from capra.compiler.passes.buffers import Buffer
-from capra.compiler.passes.views import Place
+from capra.isa.code import Int32Array, Views
 from capra.isa.instruction import Region
-from capra.isa.program import Program, TensorHome
+from capra.isa.program import Program
 from capra.isa.spec import Memory
-from capra.numerics import Int64Array
 
 _NEVER = -1
 
 
 def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_words: int) -> None:
-    """Assert that every operation reads words which were last written as the buffer it reads.
+    """Assert that a buffer's words are its own from its first operation until the end of its last.
 
-    Only addresses are taken from the buffers. A failure is a compiler bug, hence an AssertionError.
+    Only addresses are taken from the buffers. What is read must have been written, and all must lie
+    in the scratchpad. A failure is a compiler bug, hence an AssertionError.
     """
-    number = {name: index for index, name in enumerate(buffers)}
-    owner = np.full(scratchpad_words, _NEVER, dtype=np.int64)
-
-    def words(place: Place) -> Int64Array:
-        start = buffers[place.buffer].base + place.offset
-        region = Region(Memory.SCRATCHPAD, start, place.rows, place.cols, place.stride)
-        return region.of(owner)
-
+    words: dict[str, int] = {}
+    last: dict[str, int] = {}
     for index, op in enumerate(ops):
-        sources = [(place, words(place)) for place in reads(op)]
-        for written in ((), writes(op)):  # it reads before it writes, and until it ends
-            for place in written:
-                words(place)[...] = number[place.buffer]
-            for place, owners in sources:
-                assert (owners == number[place.buffer]).all(), (
-                    f"operation {index} ({op}) reads words of {place.buffer} that another buffer "
-                    "took"
+        for place in (*reads(op), *writes(op)):
+            words[place.buffer] = max(place.end, words.get(place.buffer, 0))
+            last[place.buffer] = index
+    needed: list[tuple[int, int, str]] = []  # first word, one past the last, and buffer; sorted
+    started: dict[str, tuple[int, int, str]] = {}
+    for index, op in enumerate(ops):
+        for place in reads(op):
+            assert place.buffer in started, (
+                f"operation {index} ({op}) reads words of {place.buffer} that none before it wrote"
+            )
+        for name in {place.buffer for place in writes(op)} - started.keys():
+            base = buffers[name].base
+            block = started[name] = base, base + words[name], name
+            assert block[1] <= scratchpad_words, f"{name} ends at {block[1]}, behind the scratchpad"
+            at = bisect_left(needed, block)
+            for other in needed[max(at - 1, 0) : at + 1]:
+                assert other[1] <= block[0] or block[1] <= other[0], (
+                    f"operation {index} ({op}) writes {name} over words of {other[2]}, which is "
+                    f"needed until operation {last[other[2]]}"
                 )
+            needed.insert(at, block)
+        for name in {place.buffer for place in (*reads(op), *writes(op))}:
+            if last[name] == index:
+                del needed[bisect_left(needed, started[name])]
 
 
 def check_program(program: Program) -> None:
@@ -56,41 +66,54 @@ def check_program(program: Program) -> None:
 
     A failure is a compiler bug, hence an AssertionError naming instruction and tensor.
     """
-    writes = program.code.writes(Memory.SCRATCHPAD)
-    _expect_written(program, writes)
-    ends: dict[int, list[TensorHome]] = defaultdict(list)
-    for home in program.tensors.values():
-        ends[home.until].append(home)
-    last_write = np.full(program.chip.scratchpad_words, _NEVER, dtype=np.int64)
-    for index, written in enumerate(writes):
-        for region in written:
-            region.of(last_write)[...] = index
-        for home in ends[index]:
-            writers = home.region.of(last_write)
-            oldest, newest = int(writers.min()), int(writers.max())
-            assert oldest >= home.first, (
-                f"{program.name}: {home.name}, written by instructions {home.first} .. "
-                f"{home.ready}, holds a word that instruction {oldest} wrote"
-            )
-            assert newest <= home.ready, (
-                f"{program.name}: {home.name}, whole after instruction {home.ready} and needed "
-                f"until {home.until}, is overwritten by instruction {newest} "
-                f"({program.instructions[newest]})"
-            )
+    words = np.zeros(program.chip.scratchpad_words, dtype=np.int32)
+    read, written = program.code.views(Memory.SCRATCHPAD, words)
+    _expect_written(program, words, read, written)
+    _expect_intact(program, words, written)
 
 
-def _expect_written(program: Program, writes: Sequence[Sequence[Region]]) -> None:
-    """Assert that every scratchpad word that is read was written before."""
-    first_write = np.full(program.chip.scratchpad_words, len(writes), dtype=np.int64)
-    for index in reversed(range(len(writes))):
-        for region in writes[index]:
-            region.of(first_write)[...] = index
-    for words, readers in program.code.words_read(Memory.SCRATCHPAD):
-        is_early = first_write[words] >= readers
-        if is_early.any():
-            place = is_early.argmax()
-            index = int(readers[place])
-            raise AssertionError(
-                f"{program.name}, instruction {index} ({program.instructions[index]}) reads the "
-                f"scratchpad word {words[place]} which no instruction wrote"
-            )
+def _expect_written(program: Program, asked_by: Int32Array, read: Views, written: Views) -> None:
+    """Assert that every word that is read was written before; `asked_by` starts with zeros."""
+    for index in range(len(read) - 1, -1, -1):
+        for view in written[index]:
+            view[...] = 0
+        for view in read[index]:  # comes before its own write
+            view[...] = index + 1
+    if asked_by.any():
+        word = int(asked_by.argmax())
+        index = int(asked_by[word]) - 1
+        raise AssertionError(
+            f"{program.name}, instruction {index} ({program.instructions[index]}) reads the "
+            f"scratchpad word {word} which no instruction wrote"
+        )
+
+
+def _expect_intact(program: Program, last_write: Int32Array, written: Views) -> None:
+    """Assert that the words of every tensor are its own at the end of its life."""
+    homes = sorted(program.tensors.values(), key=lambda home: home.until)
+    if not homes:
+        return
+    places: Any = np.array([(h.base, h.rows, h.cols, h.stride) for h in homes]).T
+    views = Region(Memory.SCRATCHPAD, *places).each_of(last_write, len(homes))
+    last_write[...] = _NEVER
+    writers: list[Int32Array] = []
+    replayed = 0
+    for home, view in zip(homes, views, strict=True):
+        for index in range(replayed, home.until + 1):
+            for words in written[index]:
+                words[...] = index
+        replayed = home.until + 1
+        writers.append(view.flatten())
+    starts = np.cumsum([0, *map(len, writers[:-1])])
+    together = np.concatenate(writers)
+    oldest, newest = (f.reduceat(together, starts) for f in (np.minimum, np.maximum))
+    for home, old, new in zip(homes, oldest.tolist(), newest.tolist(), strict=True):
+        assert old >= home.first, (
+            f"{program.name}: {home.name}, written by instructions {home.first} .. "
+            f"{home.ready}, holds a word that instruction {old} wrote"
+        )
+        assert new <= home.ready, (
+            f"{program.name}: {home.name}, whole after instruction {home.ready} and needed "
+            f"until {home.until}, is overwritten by instruction {new} "
+            f"({program.instructions[new]})"
+        )

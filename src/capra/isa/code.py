@@ -20,6 +20,9 @@ from capra.numerics import Int64Array
 Int32Array = npt.NDArray[np.int32]
 """Addresses and indices of instructions."""
 
+Views = list[list[Int32Array]]
+"""By instruction: views of some of the words of a memory."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -50,14 +53,9 @@ class Group:
         """Their destinations, as regions of columns."""
         return [region(*self.operands) for region in FORMS[self.op.mnemonic].targets]
 
-    def shapes(self, regions: Iterable[Region], memory: Memory) -> Iterator[Int32Array]:
-        """base, rows, cols and stride of such regions of a memory: (instructions, 4)."""
-        for region in regions:
-            if region.memory is memory:
-                shapes = np.empty((len(self.at), 4), dtype=np.int32)
-                for column, part in enumerate(region[1:]):
-                    shapes[:, column] = part
-                yield shapes
+    def where(self, chosen: npt.NDArray[np.bool_]) -> "Group":
+        """Some of them."""
+        return Group(self.op, self.at[chosen], self.operands[:, chosen])
 
 
 class Code(Sequence[Instruction]):
@@ -139,42 +137,22 @@ class Code(Sequence[Instruction]):
             suspects += group.at[doubt].tolist()
         return sorted(suspects)
 
-    def writes(self, memory: Memory) -> list[list[Region]]:
-        """What every instruction writes of a memory."""
-        writes: list[list[Region]] = [[] for _ in self._rows]
-        for group in self.groups:
-            for shapes in group.shapes(group.targets, memory):
-                for index, shape in zip(group.at.tolist(), shapes.tolist(), strict=True):
-                    writes[index].append(Region(memory, *shape))
-        return writes
+    def views(self, memory: Memory, words: Int32Array) -> tuple[Views, Views]:
+        """What instructions read and what they write of a memory, in an array of all its words."""
+        read: Views = [[] for _ in self._rows]
+        written: Views = [[] for _ in self._rows]
 
-    def words_read(self, memory: Memory) -> Iterator[tuple[Int32Array, Int32Array]]:
-        """All that is read of a memory, in parts: addresses, and who reads each of them.
+        def add(views: Views, regions: Iterable[Region], at: Int32Array) -> None:
+            for region in regions:
+                if region.memory is memory:
+                    found = region.each_of(words, len(at))
+                    for index, view in zip(at.tolist(), found, strict=True):
+                        views[index].append(view)
 
-        What instructions of one operation read again, one after the other, is there once.
-        """
         for group in self.groups:
-            for shapes in group.shapes(group.sources, memory):
-                yield _words(shapes, group.at)
+            add(read, group.sources, group.at)
+            add(written, group.targets, group.at)
             if group.op.updates_if:
-                updates = group.operands[group.op.index(group.op.updates_if)] > 0
-                for shapes in group.shapes(group.targets, memory):
-                    yield _words(shapes[updates], group.at[updates])
-
-
-def _words(shapes: Int32Array, at: Int32Array) -> tuple[Int32Array, Int32Array]:
-    """The addresses of such shapes, row by row, and of each the index of its instruction."""
-    is_new = np.ones(len(at), dtype=np.bool_)
-    is_new[1:] = (shapes[1:] != shapes[:-1]).any(axis=1)
-    at, (bases, heights, cols, strides) = at[is_new], shapes[is_new].T
-    first = np.repeat(bases, heights)  # of a row: its first word, its length, its instruction
-    first += _counted(heights) * np.repeat(strides, heights)
-    length, index = np.repeat(cols, heights), np.repeat(at, heights)
-    return np.repeat(first, length) + _counted(length), np.repeat(index, length)
-
-
-def _counted(lengths: Int32Array) -> Int32Array:
-    """0 .. length - 1 for each of them, one after the other."""
-    ends = np.cumsum(lengths, dtype=np.int32)
-    numbers = np.arange(ends[-1] if len(ends) else 0, dtype=np.int32)
-    return numbers - np.repeat(ends - lengths, lengths)
+                updates = group.where(group.operands[group.op.index(group.op.updates_if)] > 0)
+                add(read, updates.targets, updates.at)
+        return read, written

@@ -32,7 +32,7 @@ Row = tuple[str, tuple[int, ...]]
 class Region(NamedTuple):
     """`rows` x `cols` words of a memory; row i starts at base + i * stride.
 
-    `end` and `has_rows_apart` also work for regions of columns, one element an instruction.
+    `end`, `has_rows_apart` and `each_of` work for regions of columns, one element an instruction.
     """
 
     memory: Memory
@@ -61,6 +61,15 @@ class Region(NamedTuple):
         step = memory.itemsize
         shape, strides = (self.rows, self.cols), (self.stride * step, step)
         return np.ndarray(shape, memory.dtype, memory, self.base * step, strides)
+
+    def each_of(self, memory: npt.NDArray[_Element], count: int) -> list[npt.NDArray[_Element]]:
+        """What `of` selects, for each of `count` regions given as columns."""
+        step, dtype = memory.itemsize, memory.dtype
+        columns = (np.broadcast_to(part, count).tolist() for part in self[1:])
+        return [
+            np.ndarray((rows, cols), dtype, memory, base * step, (stride * step, step))
+            for base, rows, cols, stride in zip(*columns, strict=True)
+        ]
 
     def overlaps(self, other: "Region") -> bool:
         """True when at least one word belongs to both."""
