@@ -372,22 +372,26 @@ GROUP: Final = Group(
         ),
         Mutant(
             "overlap check looks at no read", _OVERLAP,
-            "for place, owners in sources:",
-            "for place, owners in ():",
+            "assert other[1] <= block[0] or block[1] <= other[0]", "assert True",
             "an allocator that overwrites living words would pass",
             _TEST_OVERLAP, ci=True,
         ),
         Mutant(
             "overlap check lets an instruction read what it writes first", _OVERLAP,
-            "first_write[words] >= readers",
-            "first_write[words] > readers",
+            """            view[...] = 0
+        for view in read[index]:  # comes before its own write
+            view[...] = index + 1""",
+            """            pass
+        for view in read[index]:
+            view[...] = index + 1
+        for view in written[index]:
+            view[...] = 0""",
             "a first tile that accumulates would pass",
             _TEST_OVERLAP,
         ),
         Mutant(
             "overlap check of buffers forgets that sources are read to the end", _OVERLAP,
-            "assert (owners == number[place.buffer]).all()",
-            "assert written or (owners == number[place.buffer]).all()",
+            "if last[name] == index:", "if last[name] == index + 1:",
             "a product whose sums lie over its operand would pass",
             _TEST_OVERLAP,
         ),
@@ -400,15 +404,13 @@ GROUP: Final = Group(
         ),
         Mutant(
             "overlap check lets late writes pass", _OVERLAP,
-            "assert newest <= home.ready,",
-            "assert newest <= home.until,",
+            "assert new <= home.ready,", "assert new <= home.until,",
             "a tensor overwritten while it lives would pass",
             _TEST_OVERLAP,
         ),
         Mutant(
             "overlap check lets stale words pass", _OVERLAP,
-            "assert oldest >= home.first,",
-            "assert oldest >= _NEVER,",
+            "assert old >= home.first,", "assert old >= _NEVER,",
             "a tensor that was not written whole would pass",
             _TEST_OVERLAP,
         ),
@@ -554,14 +556,13 @@ GROUP: Final = Group(
         ),
         Mutant(
             "block attention that does not fit kept", _PIPELINE,
-            "if optimize & TAKES_ROOM and not fits(", "if not optimize and not fits(",
+            "_JOINED, _BLOCKS, _JOINED | _BLOCKS)", "_JOINED)",
             "-O1 refuses chips that -O0 fits",
             (f"{_TEST_OPTIMIZATION}::test_what_takes_room_is_left_out_where_it_does_not_fit",),
         ),
         Mutant(
             "joined buffers that do not fit kept", _PIPELINE,
-            "if fits(joined, chip.scratchpad_words, reuse=reuse):",
-            "if True:",
+            "_JOINED, _BLOCKS, _JOINED | _BLOCKS)", "_BLOCKS)",
             "a program that fits without the pass is refused with it",
             _TEST_TRANSFERS,
         ),

@@ -322,10 +322,6 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "src/capra/compiler/passes/buffers.py": {
         (
-            "def fits(ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True) -> bool:",
-            "def fits(ops: Sequence[Op], scratchpad_words: int, /, reuse: bool = True) -> bool:",
-        ): _MARKER,
-        (
             "ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True",
             "ops: Sequence[Op], scratchpad_words: int, /, reuse: bool = True",
         ): _MARKER,

@@ -166,7 +166,7 @@ ISA: Final = Group(
         ),
         Mutant(
             "sums of an accumulating product not in the traffic", _CODE,
-            "yield _words(shapes[updates], group.at[updates])", "yield from ()",
+            "add(read, updates.targets, updates.at)", "pass",
             "words that nobody wrote would be added to",
             _TEST_CODE,
         ),

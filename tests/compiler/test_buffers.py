@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.compiler.random_graphs import random_graph
 
 from capra.compiler.ops import Load, Op, Product, Requantize, Store, reads, writes
-from capra.compiler.passes.buffers import Buffer, allocate_buffers, fits
+from capra.compiler.passes.buffers import Buffer, allocate_buffers
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
 from capra.compiler.passes.views import Place, place_tensors
@@ -97,13 +97,6 @@ def test_without_reuse_no_two_buffers_share_a_word() -> None:
     ops = touching("a8", "a8", "b4", "b4", "c2")
     assert bases(allocate_buffers(ops, 16)) == {"a8": 0, "b4": 0, "c2": 0}
     assert bases(allocate_buffers(ops, 16, reuse=False)) == {"a8": 0, "b4": 8, "c2": 12}
-
-
-def test_what_fits_is_what_is_allocated() -> None:
-    """b3 may begin where a5 was, unless nothing is reused."""
-    ops = touching("a5", "a5", "b3", "b3")
-    assert [fits(ops, words) for words in (4, 5, 7, 8)] == [False, True, True, True]
-    assert [fits(ops, words, reuse=False) for words in (5, 7, 8)] == [False, False, True]
 
 
 def test_a_product_reads_its_factors_and_writes_its_sums() -> None:

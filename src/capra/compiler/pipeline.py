@@ -1,7 +1,7 @@
 """The compiler: a graph and its ranges in, a checked program for one chip out.
 
-Read `compile_graph` from top to bottom; each line is one pass, and the state after each can be
-printed.
+Read `compile_graph` and the `_lower` in its middle from top to bottom; each line is one pass, and
+the state after each can be printed.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from capra.compiler.ops import Op
 from capra.compiler.optimization import O0, Optimization
 from capra.compiler.overlap import check_buffers, check_program
 from capra.compiler.passes.block_attention import block_attention
-from capra.compiler.passes.buffers import allocate_buffers, fits
+from capra.compiler.passes.buffers import Buffer, allocate_buffers
 from capra.compiler.passes.emit import emit_program
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
@@ -24,6 +24,7 @@ from capra.compiler.printer import (
     print_program,
     print_scales,
 )
+from capra.errors import CapacityError
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
@@ -36,8 +37,10 @@ PASSES: Final = (
 )  # fmt: skip
 """Names of the states that can be printed, in order: the input, then one a pass."""
 
-TAKES_ROOM: Final = {"block-attention", "shared-zeros"}
-"""Passes whose programs may need more of the scratchpad; left out where it is too small."""
+_JOINED: Final = frozenset({"joined-transfers"})
+_BLOCKS: Final = frozenset({"block-attention", "shared-zeros"})
+LEFT_OUT: Final = (frozenset[str](), _JOINED, _BLOCKS, _JOINED | _BLOCKS)
+"""Passes whose programs may need more of the scratchpad: what is left out until one fits."""
 
 Observer = Callable[[str, Callable[[], str]], None]
 """Called after each pass with its name and a function that prints the state."""
@@ -64,41 +67,57 @@ def compile_graph(
     observer("graph", lambda: print_graph(graph))
     scales = assign_scales(graph, ranges)
     observer("scales", lambda: print_scales(graph, scales))
-    lowered = _lower(graph, scales, chip, optimize)
-    if optimize & TAKES_ROOM and not fits(lowered.ops, chip.scratchpad_words, reuse=reuse):
-        lowered = _lower(graph, scales, chip, optimize - TAKES_ROOM)
-    tiled, tiled_scales, places, ops = lowered
-    observer("attention", lambda: print_graph(tiled))
-    observer("views", lambda: print_places(places))
-    observer("tiles", lambda: print_operations(ops))
-    if "joined-transfers" in optimize:
-        joined_places, joined = join_transfers(tiled, places, ops)
-        if fits(joined, chip.scratchpad_words, reuse=reuse):
-            places, ops = joined_places, joined
-    observer("transfers", lambda: print_operations(ops))
-    buffers = allocate_buffers(ops, chip.scratchpad_words, reuse=reuse)
-    check_buffers(ops, buffers, chip.scratchpad_words)
-    observer("buffers", lambda: print_buffers(buffers))
-    program = emit_program(tiled, tiled_scales, places, ops, buffers, chip)
+    lowered = _lower_until_it_fits(graph, scales, chip, reuse=reuse, optimize=optimize)
+    for name, text in lowered.states:
+        observer(name, text)
+    check_buffers(lowered.ops, lowered.buffers, chip.scratchpad_words)
+    program = emit_program(*lowered[:5], chip)
     check_program(program)
     observer("emission", lambda: print_program(program))
     return program
 
 
 class _Lowered(NamedTuple):
-    """A graph as operations on symbolic buffers."""
+    """A graph as operations on buffers with addresses, and how to print what came before."""
 
     graph: Graph
     scales: Scales
     places: Mapping[str, Place]
     ops: tuple[Op, ...]
+    buffers: Mapping[str, Buffer]
+    states: tuple[tuple[str, Callable[[], str]], ...]
 
 
-def _lower(graph: Graph, scales: Scales, chip: Chip, optimize: Optimization) -> _Lowered:
-    """The attention, views and tiles passes."""
+def _lower_until_it_fits(
+    graph: Graph, scales: Scales, chip: Chip, *, reuse: bool, optimize: Optimization
+) -> _Lowered:
+    """With as many of the passes as the scratchpad has room for."""
+    *attempts, last = dict.fromkeys(optimize - left_out for left_out in LEFT_OUT)
+    for attempt in attempts:
+        try:
+            return _lower(graph, scales, chip, reuse=reuse, optimize=attempt)
+        except CapacityError:
+            continue
+    return _lower(graph, scales, chip, reuse=reuse, optimize=last)
+
+
+def _lower(
+    graph: Graph, scales: Scales, chip: Chip, *, reuse: bool, optimize: Optimization
+) -> _Lowered:
+    """The passes from attention to buffers; CapacityError for what the scratchpad does not hold."""
     if "block-attention" in optimize:
         graph, scales = block_attention(graph, scales)
-    places = place_tensors(graph)
+    places = apart = place_tensors(graph)
     shared = "shared-zeros" in optimize
-    ops = tile_operations(graph, scales, places, chip.operand_depth, shared_zeros=shared)
-    return _Lowered(graph, scales, places, ops)
+    ops = tiled = tile_operations(graph, scales, places, chip.operand_depth, shared_zeros=shared)
+    if "joined-transfers" in optimize:
+        places, ops = join_transfers(graph, places, ops)
+    buffers = allocate_buffers(ops, chip.scratchpad_words, reuse=reuse)
+    states = (
+        ("attention", lambda: print_graph(graph)),
+        ("views", lambda: print_places(apart)),
+        ("tiles", lambda: print_operations(tiled)),
+        ("transfers", lambda: print_operations(ops)),
+        ("buffers", lambda: print_buffers(buffers)),
+    )
+    return _Lowered(graph, scales, places, ops, buffers, states)

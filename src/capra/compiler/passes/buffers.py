@@ -52,15 +52,6 @@ def allocate_buffers(
     return buffers
 
 
-def fits(ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True) -> bool:
-    """True when `allocate_buffers` finds an address for every buffer."""
-    try:
-        allocate_buffers(ops, scratchpad_words, reuse=reuse)
-    except CapacityError:
-        return False
-    return True
-
-
 def _live_ranges(ops: Sequence[Op]) -> Mapping[str, tuple[int, int, int]]:
     """(words, first operation, last operation) of every buffer, in order of first use."""
     ranges: dict[str, tuple[int, int, int]] = {}
