@@ -164,15 +164,15 @@ class Program:
                 raise ProgramError(
                     f"program {self.name} has the slots {names}, expected each name once"
                 )
+        words, size = self.chip.scratchpad_words, len(self.instructions)
         for home in self.tensors.values():
-            in_memory = home.base >= 0 and home.region.end <= self.chip.scratchpad_words
+            end = home.base + (home.rows - 1) * home.stride + home.cols
+            in_memory = home.base >= 0 and end <= words
             in_memory &= home.rows == 1 or home.stride >= home.cols
-            if not (
-                in_memory and 0 <= home.first <= home.ready <= home.until < len(self.instructions)
-            ):
+            if not (in_memory and 0 <= home.first <= home.ready <= home.until < size):
                 raise ProgramError(
-                    f"program {self.name}: {home} is not within {self.chip.scratchpad_words} words "
-                    f"and {len(self.instructions)} instructions"
+                    f"program {self.name}: {home} is not within {words} words and {size} "
+                    "instructions"
                 )
 
     @property

@@ -8,6 +8,7 @@ moves a vector and the rows do not follow each other.
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
+from typing import Final
 
 import numpy as np
 
@@ -33,6 +34,8 @@ from capra.isa.code import Code
 from capra.isa.instruction import Row, row
 from capra.isa.program import Origin, Program, Slot, SlotKind, TensorHome
 from capra.numerics import Int64Array
+
+_VIEWS: Final = SLICES | CONCATS
 
 
 def emit_program(
@@ -196,9 +199,11 @@ def _homes(
         )  # fmt: skip
 
     for node in graph:
-        if node.kind in SLICES | CONCATS and all(part in homes for part in node.inputs):
-            parts = [written[part] for part in node.inputs]
-            written[node.name] = min(p[0] for p in parts), max(p[1] for p in parts)
+        if node.kind in _VIEWS:
+            parts = [written[part] for part in node.inputs if part in written]
+            if len(parts) == len(node.inputs):
+                firsts, readies = zip(*parts, strict=True)
+                written[node.name] = min(firsts), max(readies)
         # Else nothing writes it: a leaf that nothing reads, or a product fused into its relu.
         if node.name in written:
             add(node.name, places[node.name], scales.scale.get(node.name))
