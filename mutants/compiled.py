@@ -21,13 +21,18 @@ def _loop(
     )
 
 
+def _wide(name: str, find: str, replace: str, reason: str) -> Mutant:
+    """Tiles as one wide product that would leave other words."""
+    check = f"{_TEST}::test_tiles_beside_each_other_are_as_if_one_came_after_the_other"
+    return Mutant(f"compiled MM: {name}", _COMPILED, find, replace, reason, (check,))
+
+
 GROUP: Final = Group(
     "compiled",
     (
         _loop(
-            "sums in 64 bits saturate at the word", "words[d + i * sd + j] = before + sums[j]",
-            "words[d + i * sd + j] = np.int32("
-            "min(max(np.int64(before) + np.int64(sums[j]), -(1 << 31)), (1 << 31) - 1))",
+            "sums saturate at the word", "words[d + i * sd + j] = sums[j]",
+            "words[d + i * sd + j] = (sums[j] if -(1 << 31) < sums[j] < (1 << 31) - 255 else 0)",
             "the accumulator wraps in 32 bits",
             "MM",
         ),
@@ -44,10 +49,32 @@ GROUP: Final = Group(
             "MM",
         ),
         _loop(
-            "left operand read as words", "left[i, x] = np.int8(words[a + i * sa + x])",
-            "left[i, x] = words[a + i * sa + x]",
+            "left operand read as words", "left[x] = np.int8(words[a + i * sa + x])",
+            "left[x] = words[a + i * sa + x]",
             "the ISA reads the low byte of each word",
             "MM",
+        ),
+        _wide(
+            "parts of K as columns beside each other", "for same in (a, m, k, sd, sa, sb, t,",
+            "for same in (m, k, sd, sa, sb, t,",
+            "the rows of another A are not those of the first",
+        ),
+        _wide(
+            "accumulating tiles with those that replace", "t, rows[:, -1])", "t)",
+            "what was there is added, or lost",
+        ),
+        _wide(
+            "columns of a transposed B beside each other", "np.where(t, n * sb, n)", "n",
+            "column j of the product is row j of what is stored",
+        ),
+        _wide(
+            "sums over an operand of a later tile",
+            "good &= (end <= d) | (start", "good |= (start",
+            "it would read what an earlier one wrote",
+        ),
+        _wide(
+            "rows of sums that meet", "(m == 1) | (sd >= n)", "m > 0",
+            "a later row would be written before an earlier tile's",
         ),
         _loop(
             "requantization rounds ties to even", "np.floor(", "np.rint(-0.5 + ",
@@ -116,9 +143,15 @@ GROUP: Final = Group(
         ),
         Mutant(
             "control cycles on the instruction's unit", _COMPILED,
-            "spent[_CONTROL] += CONTROL_CYCLES", "spent[row[1]] += CONTROL_CYCLES",
+            "spent[_CONTROL] += CONTROL_CYCLES", "spent[row[_UNIT]] += CONTROL_CYCLES",
             "the total is right, the units are not",
             (f"{_TEST}::test_random_programs",),
+        ),
+        Mutant(
+            "control cycles of a wide product once", _COMPILED,
+            "CONTROL_CYCLES * np.int64(row[_COUNT])", "CONTROL_CYCLES",
+            "every tile is fetched and decoded",
+            (f"{_TEST}::test_programs_of_the_text_model",),
         ),
         Mutant(
             "units in another order", _MACHINE,
@@ -129,8 +162,8 @@ GROUP: Final = Group(
         ),
         Mutant(
             "cycles without those of loads", _COMPILED,
-            "rows[group.at, 2] = group.cycles",
-            "rows[group.at, 2] = group.cycles * (group.op.mnemonic != \"LD\")",
+            "rows[group.at, _CYCLES] = group.cycles",
+            "rows[group.at, _CYCLES] = group.cycles * (group.op.mnemonic != \"LD\")",
             "the counters are not the program's",
             (f"{_TEST}::test_random_programs",),
         ),

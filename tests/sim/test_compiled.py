@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 import capra.sim.machine
 from capra import ChipTarget, load_model
 from capra.cosim.random_programs import random_job
-from capra.errors import InputError
+from capra.errors import InputError, ProgramError
 from capra.isa.chip import Chip
-from capra.isa.instruction import Instruction, instruction
+from capra.isa.instruction import Instruction, check_on_chip, instruction
 from capra.isa.program import Program
 from capra.isa.spec import TABLE
 from capra.numerics import Int64Array, UInt64Array
@@ -130,6 +130,50 @@ def test_programs_of_the_text_model(rows: int, cache: int) -> None:
     draw = np.random.default_rng(rows)
     external = draw.integers(-127, 127, program.chip.external_words, endpoint=True)
     check_equal(program, external, 0)
+
+
+def beside(rng: random.Random) -> list[Instruction]:
+    """Tiles beside each other, or nearly, whose sums and operands may lie over those of others."""
+    size = {"m": rng.randint(1, 4), "k": rng.choice([1, 2, 7]), "t": rng.randint(0, 1)}
+    place = {name: rng.randrange(60) for name in "dab"}
+    strides = {name: rng.choice([4, 8, 12, 16]) for name in ("sd", "sa", "sb")}
+    drawn = {**size, **place, **strides, "acc": rng.randint(0, 1)}
+    tiles: list[Instruction] = []
+    for _ in range(rng.randint(2, 4)):
+        drawn["n"] = rng.choice([2, 4, 4, 4])
+        try:
+            tile = instruction("MM", **drawn)
+            check_on_chip(tile, CHIP)
+        except ProgramError:
+            return beside(rng)
+        tiles.append(tile)
+        drawn["d"] += drawn["n"]
+        as_rows = drawn["t"] if rng.randrange(6) else not drawn["t"]
+        drawn["b"] += drawn["n"] * (drawn["sb"] if as_rows else 1)
+        if not rng.randrange(6):
+            drawn[rng.choice(["d", "a", "b", "k", "t", "acc"])] += 1
+            drawn["t"], drawn["acc"] = drawn["t"] % 2, drawn["acc"] % 2
+    return tiles
+
+
+def test_tiles_beside_each_other_are_as_if_one_came_after_the_other(seed: int) -> None:
+    """Most are computed as one wide product; some must not be."""
+    rng = random.Random(seed)
+    wide, apart = 0, 0
+    for _ in range(400):
+        words = np.random.default_rng(rng.randrange(1 << 32)).integers(-128, 128, 1024)
+        tiles = beside(rng)
+        program = Program("tiles", CHIP, (*tiles, HALT))
+        check_equal(program, 0, words)
+        rows = len(compiled.encode(program.code)) - 1
+        wide, apart = wide + (rows == 1), apart + (rows == len(tiles))
+    assert wide > 40 and apart > 40, (wide, apart)
+
+
+def test_a_matrix_is_one_wide_product() -> None:
+    target = ChipTarget(load_model("pydoc"))
+    code = target.program("step", 1, 20).code
+    assert len(compiled.encode(code)) < len(code) / 3
 
 
 def test_the_longest_operand_of_any_instruction_is_prepared_for() -> None:

@@ -65,10 +65,12 @@ class Region(NamedTuple):
     def each_of(self, memory: npt.NDArray[_Element], count: int) -> list[npt.NDArray[_Element]]:
         """What `of` selects, for each of `count` regions given as columns."""
         step, dtype = memory.itemsize, memory.dtype
-        columns = (np.broadcast_to(part, count).tolist() for part in self[1:])
+        columns = np.empty((4, count), dtype=np.int64)
+        for column, part in zip(columns, self[1:], strict=True):
+            column[...] = part
         return [
             np.ndarray((rows, cols), dtype, memory, base * step, (stride * step, step))
-            for base, rows, cols, stride in zip(*columns, strict=True)
+            for base, rows, cols, stride in columns.T.tolist()
         ]
 
     def overlaps(self, other: "Region") -> bool:

@@ -4,6 +4,10 @@ It does what `capra.sim.execute` does with numpy, many times as fast, and nothin
 and no trace. Importing this module raises ImportError where numba is not installed. The first use
 on a machine translates the loop, which takes seconds; numba keeps the result on disk.
 
+Tiles beside each other are computed as one wide product: its inner loop runs over words that follow
+each other, which the processor multiplies several at a time, where four columns of a large matrix
+are a cache line a row.
+
 Addresses and counts are unsigned in here: an index that numba takes for possibly negative costs a
 comparison for every word.
 """
@@ -16,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capra.isa.code import Code
-from capra.isa.spec import ARRAY_SIZE, BY_MNEMONIC, CONTROL_CYCLES, Unit
+from capra.isa.spec import BY_MNEMONIC, CONTROL_CYCLES, Unit
 from capra.numerics import (
     EXP_TABLE,
     INT8_MAX,
@@ -34,34 +38,60 @@ _RQ: Final = BY_MNEMONIC["RQ"].opcode
 _VADD: Final = BY_MNEMONIC["VADD"].opcode
 _SM: Final = BY_MNEMONIC["SM"].opcode
 _AMAX: Final = BY_MNEMONIC["AMAX"].opcode
-_DEPTH: Final = 3 + BY_MNEMONIC["MM"].index("k")
+_OPCODE, _UNIT, _CYCLES, _COUNT, _OPERANDS = range(5)
+_COLS: Final = _OPERANDS + BY_MNEMONIC["MM"].index("n")
+_DEPTH: Final = _OPERANDS + BY_MNEMONIC["MM"].index("k")
 
 UNITS: Final = tuple(Unit)
 """The units in the order in which `run` counts them."""
 
 _UNIT_INDEX: Final = {unit: UNITS.index(unit) for unit in UNITS}
 _CONTROL: Final = UNITS.index(Unit.CONTROL)
-_OPERANDS: Final = max(len(op.fields) for op in BY_MNEMONIC.values())
-
-assert ARRAY_SIZE == 4, "_multiply has four sums a row"
+_MOST_OPERANDS: Final = max(len(op.fields) for op in BY_MNEMONIC.values())
 
 Rows = UInt64Array
-"""One row an instruction: its opcode, its unit, the cycles on that unit, its operands, zeros."""
+"""One row an instruction, or several tiles: the opcode, the unit, the cycles on that unit, the
+number of instructions, the operands, zeros."""
 
 Operands = UInt64Array
-Tile = npt.NDArray[np.int32]
+Buffer = npt.NDArray[np.int32]
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def encode(code: Code) -> Rows:
     """The instructions as rows that `run` executes."""
-    rows = np.zeros((len(code), 3 + _OPERANDS), np.uint64)
+    rows = np.zeros((len(code), _OPERANDS + _MOST_OPERANDS), np.uint64)
+    rows[:, _COUNT] = 1
     for group in code.groups:
-        rows[group.at, 0] = group.op.opcode
-        rows[group.at, 1] = _UNIT_INDEX[group.op.unit]
-        rows[group.at, 2] = group.cycles
-        rows[group.at, 3 : 3 + len(group.operands)] = group.operands.T
-    return rows
+        rows[group.at, _OPCODE] = group.op.opcode
+        rows[group.at, _UNIT] = _UNIT_INDEX[group.op.unit]
+        rows[group.at, _CYCLES] = group.cycles
+        rows[group.at, _OPERANDS : _OPERANDS + len(group.operands)] = group.operands.T
+    return _widened(rows)
+
+
+def _widened(rows: Rows) -> Rows:
+    """The rows, with tiles of one A beside each other as one product where that changes no word."""
+    d, a, b, m, n, k, sd, sa, sb, t, _ = rows[:, _OPERANDS:].T.astype(np.int64)
+    beside = (rows[:, _OPCODE] == _MM) & (np.roll(rows[:, _OPCODE], 1) == _MM)
+    for same in (a, m, k, sd, sa, sb, t, rows[:, -1]):
+        beside &= same == np.roll(same, 1)
+    for place, step in ((d, n), (b, np.where(t, n * sb, n))):
+        beside &= place == np.roll(place + step, 1)
+    beside[0] = False
+    first = np.flatnonzero(~beside)
+    wide = rows[first]
+    for column in (_CYCLES, _COUNT, _COLS):
+        wide[:, column] = np.add.reduceat(rows[:, column], first)
+    d, a, b, m, n, k, sd, sa, sb, t, _ = wide[:, _OPERANDS:].T.astype(np.int64)
+    right_end = b + np.where(t, (n - 1) * sb + k, (k - 1) * sb + n)
+    good = (m == 1) | (sd >= n)
+    for start, end in ((a, a + (m - 1) * sa + k), (b, right_end)):
+        good &= (end <= d) | (start >= d + (m - 1) * sd + n)
+    rows = rows.copy()
+    rows[first[good]] = wide[good]
+    kept: Rows = rows[~beside | ~good[np.cumsum(~beside) - 1]]
+    return kept
 
 
 def _compile(function: _Function) -> _Function:
@@ -72,20 +102,20 @@ def _compile(function: _Function) -> _Function:
 def run(code: Rows, external: Words, scratchpad: Words) -> Int64Array:
     """Execute the rows on the two memories; the cycles of each of UNITS."""
     spent = np.zeros(len(UNITS), np.int64)
-    depth = np.uint64(1)
+    depth, cols = np.uint64(1), np.uint64(1)
     for row in code:
-        if row[0] == _MM:
-            depth = max(depth, row[_DEPTH])
-    left, right = np.zeros((ARRAY_SIZE, depth), np.int32), np.zeros((depth, ARRAY_SIZE), np.int32)
+        if row[_OPCODE] == _MM:
+            depth, cols = max(depth, row[_DEPTH]), max(cols, row[_COLS])
+    left, sums = np.zeros(depth, np.int32), np.zeros(cols, np.int32)
     exponentials = np.empty(1 << 16, np.int64)
     for row in code:
-        opcode, operands = row[0], row[3:]
+        opcode, operands = row[_OPCODE], row[_OPERANDS:]
         if opcode == _LD:
             _move(scratchpad, external, operands)
         elif opcode == _ST:
             _move(external, scratchpad, operands)
         elif opcode == _MM:
-            _multiply(scratchpad, operands, left, right)
+            _multiply(scratchpad, operands, left, sums)
         elif opcode == _RQ:
             _requantize(scratchpad, operands)
         elif opcode == _VADD:
@@ -94,8 +124,8 @@ def run(code: Rows, external: Words, scratchpad: Words) -> Int64Array:
             _softmax(scratchpad, operands, exponentials)
         elif opcode == _AMAX:
             _first_maximum(scratchpad, operands)
-        spent[row[1]] += np.int64(row[2])
-        spent[_CONTROL] += CONTROL_CYCLES
+        spent[row[_UNIT]] += np.int64(row[_CYCLES])
+        spent[_CONTROL] += CONTROL_CYCLES * np.int64(row[_COUNT])
     return spent
 
 
@@ -107,31 +137,24 @@ def _move(target: Words, source: Words, operands: Operands) -> None:
 
 
 @_compile
-def _multiply(words: Words, operands: Operands, left: Tile, right: Tile) -> None:
-    """MM: the bytes of A, then those of B as rows of four columns, then four sums at a time."""
+def _multiply(words: Words, operands: Operands, left: Buffer, sums: Buffer) -> None:
+    """MM, of any number of columns: a row of A, then the sums of that row."""
     d, a, b, m, n, k, sd, sa, sb, transposed, accumulate = operands
     for i in range(m):
         for x in range(k):
-            left[i, x] = np.int8(words[a + i * sa + x])
-    if transposed:
+            left[x] = np.int8(words[a + i * sa + x])
         for j in range(n):
-            for x in range(k):
-                right[x, j] = np.int8(words[b + j * sb + x])
-    else:
-        for x in range(k):
+            sums[j] = words[d + i * sd + j] if accumulate else np.int32(0)
+        if transposed:
             for j in range(n):
-                right[x, j] = np.int8(words[b + x * sb + j])
-    for i in range(m):
-        s0, s1, s2, s3 = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
-        for x in range(k):
-            s0 = np.int32(s0 + left[i, x] * right[x, 0])
-            s1 = np.int32(s1 + left[i, x] * right[x, 1])
-            s2 = np.int32(s2 + left[i, x] * right[x, 2])
-            s3 = np.int32(s3 + left[i, x] * right[x, 3])
-        sums = (s0, s1, s2, s3)
+                for x in range(k):
+                    sums[j] += left[x] * np.int8(words[b + j * sb + x])
+        else:
+            for x in range(k):
+                for j in range(n):
+                    sums[j] += left[x] * np.int8(words[b + x * sb + j])
         for j in range(n):
-            before = words[d + i * sd + j] if accumulate else np.int32(0)
-            words[d + i * sd + j] = before + sums[j]
+            words[d + i * sd + j] = sums[j]
 
 
 @_compile
