@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from capra.isa.chip import Chip
-from capra.isa.instruction import FORMS, Instruction, Region, Row
-from capra.isa.spec import BY_MNEMONIC, Memory, Op
+from capra.isa.instruction import FORMS, ROW_LENGTH, Instruction, Region, Row, instruction_of
+from capra.isa.spec import BY_MNEMONIC, BY_OPCODE, Memory, Op
 from capra.numerics import Int64Array
 
 Int32Array = npt.NDArray[np.int32]
@@ -61,49 +61,48 @@ class Group:
 class Code(Sequence[Instruction]):
     """Instructions, each checked as it would be by itself; ProgramError names a bad one."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows = tuple(rows)
+    def __init__(self, parts: Iterable[Row | Int64Array]) -> None:
+        """Of rows, and of tables of several rows: (instructions, ROW_LENGTH)."""
+        empty = np.empty((0, ROW_LENGTH), dtype=np.int64)
+        self._table: Int64Array = np.vstack([empty, *parts])
         for group in self.groups:
             legal = np.ones(len(group.at), dtype=np.bool_)
             legal &= FORMS[group.op.mnemonic].is_within_limits(*group.operands)
             for region in group.targets:
                 legal &= region.has_rows_apart
             if not legal.all():
-                Instruction(group.op, self._rows[group.at[legal.argmin()]][1])  # says what is wrong
+                instruction_of(self._table[group.at[legal.argmin()]].tolist())  # says what is wrong
 
     @classmethod
     def of(cls, instructions: Sequence[Instruction]) -> "Code":
         """The code of these instructions."""
         if isinstance(instructions, Code):
             return instructions
-        return cls((inst.mnemonic, inst.operands) for inst in instructions)
+        padding = {mnemonic: form.padding for mnemonic, form in FORMS.items()}
+        return cls((i.op.opcode, *i.operands, *padding[i.mnemonic]) for i in instructions)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The instructions by operation, in the order of the table."""
-        at: dict[str, list[int]] = {mnemonic: [] for mnemonic in BY_MNEMONIC}
-        for index, (mnemonic, _) in enumerate(self._rows):
-            at[mnemonic].append(index)
+        opcodes, columns = self._table[:, 0], self._table.T
+        found = ((op, np.flatnonzero(opcodes == op.opcode)) for op in BY_MNEMONIC.values())
         return tuple(
-            Group(op, np.array(at[op.mnemonic], dtype=np.int32), self._columns(at[op.mnemonic]))
-            for op in BY_MNEMONIC.values()
-            if at[op.mnemonic]
+            Group(op, at.astype(np.int32), columns[1 : 1 + len(op.fields), at])
+            for op, at in found
+            if len(at)
         )
-
-    def _columns(self, indices: Sequence[int]) -> Int64Array:
-        return np.array([self._rows[index][1] for index in indices], dtype=np.int64).T
 
     @cached_property
     def _instructions(self) -> tuple[Instruction, ...]:
-        return tuple(Instruction(BY_MNEMONIC[mnemonic], row) for mnemonic, row in self._rows)
+        return tuple(map(instruction_of, self._table.tolist()))
 
     @property
     def mnemonics(self) -> list[str]:
         """The operation of every instruction."""
-        return [mnemonic for mnemonic, _ in self._rows]
+        return [BY_OPCODE[opcode].mnemonic for opcode in self._table[:, 0].tolist()]
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._table)
 
     @overload
     def __getitem__(self, index: int) -> Instruction: ...
@@ -139,8 +138,8 @@ class Code(Sequence[Instruction]):
 
     def views(self, memory: Memory, words: Int32Array) -> tuple[Views, Views]:
         """What instructions read and what they write of a memory, in an array of all its words."""
-        read: Views = [[] for _ in self._rows]
-        written: Views = [[] for _ in self._rows]
+        read: Views = [[] for _ in range(len(self))]
+        written: Views = [[] for _ in range(len(self))]
 
         def add(views: Views, regions: Iterable[Region], at: Int32Array) -> None:
             for region in regions:

@@ -1,7 +1,7 @@
 """One instruction: a row of the table with its operands, checked when it is built."""
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -12,6 +12,7 @@ from capra.errors import ProgramError
 from capra.isa.chip import Chip
 from capra.isa.spec import (
     BY_MNEMONIC,
+    BY_OPCODE,
     TABLE,
     Access,
     Memory,
@@ -25,8 +26,10 @@ from capra.numerics import Int64Array
 
 _Element = TypeVar("_Element", bound=np.generic)
 
-Row = tuple[str, tuple[int, ...]]
-"""An instruction that is not checked yet: its mnemonic and its operands."""
+Row = tuple[int, ...]
+"""An instruction that is not checked yet: its opcode, its operands, and zeros up to ROW_LENGTH."""
+
+ROW_LENGTH: Final = 1 + max(len(op.fields) for op in TABLE)
 
 
 class Region(NamedTuple):
@@ -175,8 +178,13 @@ def instruction(mnemonic: str, /, **fields: int) -> Instruction:
 
     Raises ProgramError for an unknown mnemonic or field, a missing one, or a value out of range.
     """
-    _, operands = row(mnemonic, **fields)
-    return Instruction(BY_MNEMONIC[mnemonic], operands)
+    return instruction_of(row(mnemonic, **fields))
+
+
+def instruction_of(row: Sequence[int]) -> Instruction:
+    """The instruction of a row."""
+    op = BY_OPCODE[row[0]]
+    return Instruction(op, tuple(row[1 : 1 + len(op.fields)]))
 
 
 def row(mnemonic: str, /, **fields: int) -> Row:
@@ -196,7 +204,7 @@ def row(mnemonic: str, /, **fields: int) -> Row:
     if len(fields) != len(operands):
         extra = sorted(set(fields) - set(form.index))
         raise ProgramError(f"{mnemonic} has no field {extra[0]}, expected {' '.join(form.index)}")
-    return mnemonic, operands
+    return form.opcode, *operands, *form.padding
 
 
 def check_on_chip(inst: Instruction, chip: Chip) -> None:
@@ -226,6 +234,9 @@ def check_on_chip(inst: Instruction, chip: Chip) -> None:
 class Form:
     """The expressions of an operation, compiled: functions of operands, or of columns of them."""
 
+    opcode: int
+    padding: tuple[int, ...]
+    """The zeros behind the operands of a row."""
     cycles: Callable[..., Any]
     phases: tuple[tuple[Phase, Callable[..., Any]], ...]
     is_within_limits: Callable[..., Any]
@@ -244,6 +255,8 @@ def _region_maker(op: Op, access: Access) -> Callable[..., Region]:
 
 FORMS: Final[Mapping[str, Form]] = {
     op.mnemonic: Form(
+        op.opcode,
+        (0,) * (ROW_LENGTH - 1 - len(op.fields)),
         compile_expression(op.fields, op.cycles),
         tuple(
             (phase, compile_expression(op.fields, term))

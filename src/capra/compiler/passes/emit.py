@@ -48,11 +48,14 @@ def emit_program(
 ) -> Program:
     """The program: instructions with addresses, the external map, and where each tensor lives."""
     sources, outputs = _external_map(graph, scales, chip.external_words)
-    code: list[Row] = []
+    code: list[Row | Int64Array] = []
     last_instruction: list[int] = []
+    size = 0
     for op in ops:
-        code += _rows(op, buffers, outputs if isinstance(op, Store) else sources)
-        last_instruction.append(len(code) - 1)
+        for part in _rows(op, buffers, outputs if isinstance(op, Store) else sources):
+            code.append(part)
+            size += len(part) if isinstance(part, np.ndarray) else 1
+        last_instruction.append(size - 1)
     code.append(row("HALT"))
     return Program(
         name=graph.name,
@@ -90,8 +93,10 @@ def _external_map(
     return sources, {name: slot(name, "output") for name in graph.outputs}
 
 
-def _rows(op: Op, buffers: Mapping[str, Buffer], slots: Mapping[str, Slot]) -> Iterator[Row]:
-    """The instructions of an operation."""
+def _rows(
+    op: Op, buffers: Mapping[str, Buffer], slots: Mapping[str, Slot]
+) -> Iterator[Row | Int64Array]:
+    """The instructions of an operation: rows, or a table of them."""
 
     def at(place: Place) -> int:
         return buffers[place.buffer].base + place.offset
@@ -107,10 +112,8 @@ def _rows(op: Op, buffers: Mapping[str, Buffer], slots: Mapping[str, Slot]) -> I
                 yield row("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)
         case Product():
             places = [_at_zero(place) for place in (op.a, op.b, op.dst)]
-            tiles = _tiles(*places, op.transpose_b, op.depth) + _corner(
-                at(op.a), at(op.b), at(op.dst)
-            )
-            yield from (("MM", tuple(operands)) for operands in tiles.tolist())
+            corner = _corner(at(op.a), at(op.b), at(op.dst))
+            yield _tiles(*places, op.transpose_b, op.depth) + corner
         case Requantize(src=src, dst=dst):
             yield row(
                 "RQ", d=at(dst), s=at(src), r=dst.rows, c=dst.cols, sd=dst.stride, ss=src.stride,
@@ -130,20 +133,19 @@ def _rows(op: Op, buffers: Mapping[str, Buffer], slots: Mapping[str, Slot]) -> I
 
 @lru_cache(maxsize=4096)
 def _tiles(a: Place, b: Place, dst: Place, transpose_b: bool, depth: int) -> Int64Array:
-    """The operands of a product's tiles, one row a tile.
+    """A product's tiles as a table.
 
     They are the same at all addresses, so layers and programs whose products have the same shape
     share them, those of neighbouring caches too.
     """
     product = Product("", a, b, dst, transpose_b, depth)
-    rows = [
+    return np.array([
         row(
             "MM", d=dst.offset, a=a.offset, b=b.offset, m=dst.rows, n=dst.cols, k=a.cols,
             sd=dst.stride, sa=a.stride, sb=b.stride, t=int(transpose_b), acc=int(accumulate),
         )
         for a, b, dst, accumulate in product.tiles()
-    ]  # fmt: skip
-    return np.array([operands for _, operands in rows], dtype=np.int64)
+    ])  # fmt: skip
 
 
 def forget_tiles() -> None:
@@ -152,9 +154,10 @@ def forget_tiles() -> None:
 
 
 def _corner(a: int, b: int, d: int) -> Int64Array:
-    """What is added to the operands of a tile to move it by these addresses."""
-    _, operands = row("MM", a=a, b=b, d=d, m=0, n=0, k=0, sd=0, sa=0, sb=0, t=0, acc=0)
-    return np.array(operands, dtype=np.int64)
+    """What is added to the row of a tile to move it by these addresses."""
+    corner = np.array(row("MM", a=a, b=b, d=d, m=0, n=0, k=0, sd=0, sa=0, sb=0, t=0, acc=0))
+    corner[0] = 0
+    return corner
 
 
 def _at_zero(place: Place) -> Place:
