@@ -45,8 +45,7 @@ def with_home(
 ) -> Program:
     """The program with a false claim about one tensor."""
     old = program.tensors[name]
-    claim = replace(
-        old,
+    claim = old._replace(
         base=old.base if base is None else base,
         first=old.first if first is None else first,
         ready=old.ready if ready is None else ready,

@@ -462,7 +462,7 @@ def test_a_random_value_in_the_header_is_refused_or_loads(
     ],
 )
 def test_a_tensor_lives_within_memory_and_code(change: dict[str, int], message: str) -> None:
-    home = replace(next(iter(HOMES.values())), **change)  # type: ignore[arg-type]
+    home = next(iter(HOMES.values()))._replace(**change)  # type: ignore[arg-type]
     with pytest.raises(ProgramError, match=message):
         replace(PROGRAM, tensors={home.name: home})
 

@@ -5,12 +5,12 @@ import re
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from capra.errors import CapacityError, ProgramError
 from capra.files import write_atomically
@@ -60,8 +60,7 @@ class Slot:
         return Region(Memory.EXTERNAL, self.address, self.rows, self.cols, self.cols)
 
 
-@dataclass(frozen=True, slots=True)
-class TensorHome:
+class TensorHome(NamedTuple):
     """Where a tensor lives in the scratchpad, and when its words are its own.
 
     Names that start with '%' are temporaries, such as the int32 sums of a product.
@@ -218,7 +217,7 @@ def save_program(program: Program, path: Path) -> None:
         "name": program.name,
         "chip": asdict(program.chip),
         "external": [asdict(slot) for slot in program.external],
-        "tensors": [asdict(home) for home in program.tensors.values()],
+        "tensors": [home._asdict() for home in program.tensors.values()],
         "origins": [asdict(origin) for origin in program.origins],
     }
     text = json.dumps(header).encode()
@@ -262,20 +261,20 @@ def load_program(path: Path) -> Program:
 
 
 def _record(kind: type[_Record], entry: dict[str, Any]) -> _Record:
-    """The dataclass that a JSON object of the header describes, each value of its field's type."""
-    for f in fields(kind):
-        value = entry[f.name]
-        if f.type is int:
-            fits = type(value) is int and value >= (f.name in ("rows", "cols", "instructions"))
-        elif f.type is str:
-            _check_text(f"{f.name} of a {kind.__name__}", value)
+    """What a JSON object of the header describes, each value of its field's type."""
+    for name, form in kind.__annotations__.items():
+        value = entry[name]
+        if form is int:
+            fits = type(value) is int and value >= (name in ("rows", "cols", "instructions"))
+        elif form is str:
+            _check_text(f"{name} of a {kind.__name__}", value)
             continue
-        elif f.name == "kind":
+        elif name == "kind":
             fits = value in _SLOT_KINDS
         else:  # a scale
             fits = value is None or (type(value) in (int, float) and 0 < value <= _LARGEST)
         if not fits:
-            raise ValueError(f"{f.name} of a {kind.__name__} is {value!r}")
+            raise ValueError(f"{name} of a {kind.__name__} is {value!r}")
     return kind(**entry)
 
 
