@@ -499,18 +499,21 @@ def test_eval_reports_what_int8_costs(cli: Cli, checkpoints: Path) -> None:
     assert f"{chip:.3f}" in text and f"{errors['tensors']['logits']['relative_l2']:.2%}" in text
 
 
-def test_a_record_is_made_without_what_draws_and_validates() -> None:
+def test_a_record_takes_no_time_for_what_it_does_not_need() -> None:
     code = (
-        "import sys; from capra.cli import main\n"
+        "import gc, sys; from capra.cli import main; before = gc.get_stats()[0]['collections']\n"
         "try: main()\n"
-        "finally: print(sorted({'matplotlib', 'pydantic', 'rich'} & set(sys.modules)))"
+        "finally: print(sorted({'matplotlib', 'pydantic', 'rich'} & set(sys.modules)),"
+        " gc.get_stats()[0]['collections'] - before)"
     )
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code, "table", "--json"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert '"kind": "table"' in done.stdout
-    assert done.stdout.endswith("\n[]\n"), "importing them takes as long as a run"
+    record, loaded, collections = done.stdout.rpartition("\n[")[0], *done.stdout.split()[-2:]
+    assert json.loads(record)["kind"] == "table"
+    assert loaded == "[]", "importing them takes as long as a run"
+    assert int(collections) < 20, "the collector looks through programs that live"
 
 
 def test_there_are_no_progress_bars_without_a_terminal(checkpoints: Path) -> None:
