@@ -269,6 +269,12 @@ def test_every_command_explains_itself_with_an_example(command: str, cli: Cli) -
     assert result.out == cli(command, "-h").out
 
 
+def test_help_tells_the_types_of_numbers(cli: Cli) -> None:
+    shown = cli("decode", "--help").out
+    assert "--num-speculative-tokens <int>" in shown
+    assert "--draft-noise <float>" in shown
+
+
 PLAIN_KEYS = {
     "tokens", "text", "stop_reason", "programs", "cycles", "cycles_by_unit", "cycles_by_phase",
     "prefill", "trace",
@@ -491,6 +497,23 @@ def test_eval_reports_what_int8_costs(cli: Cli, checkpoints: Path) -> None:
     assert errors["tensors"]["logits"].keys() == {"relative_l2", "largest_steps"}
     text = cli(*args).out
     assert f"{chip:.3f}" in text and f"{errors['tensors']['logits']['relative_l2']:.2%}" in text
+
+
+def test_a_record_takes_no_time_for_what_it_does_not_need() -> None:
+    code = (
+        "import gc, sys; from capra.cli import main; before = gc.get_stats()[0]['collections']\n"
+        "try: main()\n"
+        "finally: print(sorted({'matplotlib', 'pydantic', 'rich'} & set(sys.modules)),"
+        " gc.get_stats()[0]['collections'] - before)"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, "table", "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    record, loaded, collections = done.stdout.rpartition("\n[")[0], *done.stdout.split()[-2:]
+    assert json.loads(record)["kind"] == "table"
+    assert loaded == "[]", "importing them takes as long as a run"
+    assert int(collections) < 20, "the collector looks through programs that live"
 
 
 def test_there_are_no_progress_bars_without_a_terminal(checkpoints: Path) -> None:

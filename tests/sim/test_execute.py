@@ -37,10 +37,14 @@ def memories(external: Sequence[int], scratchpad: Sequence[int]) -> Memories:
     return made
 
 
+def execute(inst: Instruction, mem: Memories) -> None:
+    bind(inst.op, inst.operands, mem)()
+
+
 def executed(inst: Instruction, scratchpad: Sequence[int]) -> list[int]:
     """The scratchpad after one instruction."""
     mem = memories([0] * 16, scratchpad)
-    bind(inst, mem)()
+    execute(inst, mem)
     return list(mem.scratchpad.tolist())
 
 
@@ -61,7 +65,7 @@ def test_an_instruction_performs_its_loops(
         external = random_words(rng, CHIP.external_words)
         scratchpad = random_words(rng, CHIP.scratchpad_words)
         mem = memories(external, scratchpad)
-        bind(inst, mem)()
+        execute(inst, mem)
         naive_step(inst, external, scratchpad)
         assert mem.external.tolist() == external, inst
         assert mem.scratchpad.tolist() == scratchpad, inst
@@ -74,7 +78,7 @@ def test_a_bound_instruction_acts_on_what_is_there_each_time(
     rng = random.Random(f"{mnemonic} {seed}")
     inst = draw_instruction(rng, CHIP, mnemonic)
     mem = allocate(CHIP.external_words, CHIP.scratchpad_words)
-    action = bind(inst, mem)
+    action = bind(inst.op, inst.operands, mem)
     for _ in range(3):
         external = random_words(rng, CHIP.external_words)
         scratchpad = random_words(rng, CHIP.scratchpad_words)
@@ -107,7 +111,7 @@ def test_long_instructions_up_to_the_ends_of_the_memories(
     rng = random.Random(seed)
     external, scratchpad = random_words(rng, 4096), random_words(rng, 4096)
     mem = memories(external, scratchpad)
-    bind(inst, mem)()
+    execute(inst, mem)
     naive_step(inst, external, scratchpad)
     assert mem.external.tolist() == external
     assert mem.scratchpad.tolist() == scratchpad
@@ -119,9 +123,9 @@ def test_long_instructions_up_to_the_ends_of_the_memories(
 def test_load_and_store_move_all_32_bits() -> None:
     words = [INT32_MIN, INT32_MAX, -1, 0x12345678]
     mem = memories(words + [0] * 12, [9] * 16)
-    bind(instruction("LD", d=12, s=0, n=4), mem)()
+    execute(instruction("LD", d=12, s=0, n=4), mem)
     assert mem.scratchpad.tolist() == [9] * 12 + words
-    bind(instruction("ST", d=12, s=12, n=4), mem)()
+    execute(instruction("ST", d=12, s=12, n=4), mem)
     assert mem.external.tolist() == words + [0] * 8 + words
 
 

@@ -117,6 +117,20 @@ def test_a_bound_program_runs_again_on_new_words(
         assert counters == bound.program.counters
 
 
+def test_a_program_runs_without_an_object_for_each_instruction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved = program(LOAD_ALL, instruction("ST", d=3, s=0, n=2))
+    machine = Machine(CHIP, engine="readable")
+    machine.write_external(0, np.array([7, 8]))
+    made: list[Instruction] = []
+    monkeypatch.setattr(Instruction, "__post_init__", made.append)
+    counters = machine.run(moved)
+    assert machine.external[:6].tolist() == [7, 8, 0, 7, 8, 0]
+    assert counters == Counters(dma=(128 + 9) + (2 + 2), control=6)
+    assert made == []
+
+
 def test_a_program_for_another_chip_is_refused() -> None:
     other = Chip(external_words=150, scratchpad_words=128, operand_depth=512)
     for use in (Machine(CHIP).bind, Machine(CHIP).run):

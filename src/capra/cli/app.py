@@ -1,8 +1,9 @@
 """The application that commands register with, and its entry point."""
 
+import gc
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from typer.exceptions import TyperException
@@ -17,9 +18,14 @@ app = typer.Typer(
     help="Speculative decoding on the GA2 chip, exact to the bit and counted to the cycle.",
 )
 
+COLLECTOR_THRESHOLDS: Final = (100_000, 50, 50)
+"""Python's (700, 10, 10) looks through all that compiling made every few programs. Nearly all of it
+lives, so an eighth of a decoding run would go into looking for what is not there."""
+
 
 def main() -> None:
     """Run the command line; every refusal becomes one sentence on stderr and exit code 2."""
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()

@@ -24,7 +24,6 @@ def table(
     """The seven recorded runs of the tiny models: 32 tokens, plain and speculative."""
     from capra.compiler.optimization import names_of, parse_optimization
     from capra.lab.experiments import RUNS, table_runs
-    from capra.report.experiments import runs_table
 
     passes = parse_optimization(optimize)
     verifier = rtl_verifier(rtl)
@@ -38,6 +37,8 @@ def table(
     if as_json:
         print_json(record)
     else:
+        from capra.report.experiments import runs_table
+
         print_table(runs_table(runs))
         print_rtl(record)
     exit_unless_equal(runs, mismatch)
@@ -57,7 +58,6 @@ def grid(
     """Speedup and acceptance of the structured model over draft noise and k: 25 runs."""
     from capra.compiler.optimization import names_of, parse_optimization
     from capra.lab.experiments import CELLS, grid_cells
-    from capra.report.experiments import grid_table, prediction_tables
 
     passes = parse_optimization(optimize)
     with progress_bar("runs", CELLS) as advance:
@@ -65,6 +65,8 @@ def grid(
     if as_json:
         print_json({"kind": "grid", "optimize": names_of(passes), "cells": cells})
     else:
+        from capra.report.experiments import grid_table, prediction_tables
+
         print_table(grid_table(cells))
         for table in prediction_tables(cells) if predict else ():
             print()

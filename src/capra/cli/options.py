@@ -10,7 +10,7 @@ from capra.lm.tokenizer import DEFAULT_PROMPT
 T = TypeVar("T", int, float)
 
 
-def _number(kind: Callable[[str], T], expected: str, least: T | None = None) -> Callable[[str], T]:
+def _number(kind: type[T], expected: str, least: T | None = None) -> Callable[[str], T]:
     """A reader of numbers of a kind; anything else is refused with what was expected."""
 
     def read(text: str) -> T:
@@ -22,6 +22,7 @@ def _number(kind: Callable[[str], T], expected: str, least: T | None = None) -> 
             raise typer.BadParameter(f"found {text}, expected {expected}")
         return value
 
+    read.__name__ = kind.__name__  # what --help shows as the value's type
     return read
 
 

@@ -38,12 +38,13 @@ def progress_bar(
     what: str, total: int | None, *, hidden: bool = False
 ) -> Iterator[Callable[..., None]]:
     """A progress bar on stderr where that is a terminal; yields a function that advances it."""
+    if hidden or not sys.stderr.isatty():
+        yield lambda *_, **__: None
+        return
     from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
-    disabled = hidden or not console.is_terminal
-    with Progress(console=console, transient=True, disable=disabled) as progress:
+    with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total)
 
         def advance(new_total: int | None = None, count: int = 1) -> None:

@@ -1,19 +1,19 @@
 """What each instruction does, one small function a mnemonic.
 
-`bind` turns an instruction into a function of no arguments that acts on given memories. All
-address arithmetic and slicing happens once, when it is bound; running it is a few numpy calls on
-views of the memories. Operands that the ISA defines as int8 are read through a view of the lowest
-byte of each word, which is what the chip wires to its int8 units.
+`bind` turns an operation with its operands into a function of no arguments that acts on given
+memories. All address arithmetic and slicing happens once, when it is bound; running it is a few
+numpy calls on views of the memories. Operands that the ISA defines as int8 are read through a view
+of the lowest byte of each word, which is what the chip wires to its int8 units.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from capra.isa.instruction import Instruction
+from capra.isa.spec import Op
 from capra.numerics import (
     first_argmax,
     requantize,
@@ -42,10 +42,9 @@ def allocate(external_words: int, scratchpad_words: int) -> Memories:
     return Memories(np.zeros(external_words, "<i4"), np.zeros(scratchpad_words, "<i4"))
 
 
-def bind(inst: Instruction, memories: Memories) -> Action:
-    """The instruction as an action on these memories."""
-    fields = {f.name: v for f, v in zip(inst.op.fields, inst.operands, strict=True)}
-    return _BINDERS[inst.mnemonic](memories, **fields)
+def bind(op: Op, operands: Sequence[int], memories: Memories) -> Action:
+    """An operation with operands in the order of the table, as an action on these memories."""
+    return _BINDERS[op.mnemonic](memories, *operands)
 
 
 def _words(words: Words, base: int, rows: int, cols: int, stride: int) -> Words:

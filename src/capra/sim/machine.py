@@ -68,8 +68,15 @@ class BoundProgram:
     @cached_property
     def steps(self) -> list[Step]:
         """For the readable engine: what to call, one after the other."""
-        memories = self.machine.memories
-        return [(bind(i, memories), i.unit, i.cycles) for i in self.program.instructions]
+        memories, code = self.machine.memories, self.program.code
+        steps: dict[int, Step] = {}
+        for group in code.groups:
+            rows = zip(
+                group.at.tolist(), group.operands.T.tolist(), group.cycles.tolist(), strict=True
+            )
+            for index, operands, cycles in rows:
+                steps[index] = (bind(group.op, operands, memories), group.op.unit, cycles)
+        return [steps[index] for index in range(len(code))]
 
     @cached_property
     def code(self) -> UInt64Array:
