@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from capra.isa.instruction import Instruction, instruction
 from capra.isa.spec import PHASES, Phase
-from capra.isa.timing import Counters, count, phases_of, sum_counters, sum_phases
+from capra.isa.timing import (
+    Counters,
+    count,
+    phases_of,
+    phases_of_all,
+    sum_counters,
+    sum_phases,
+)
 
 instructions = st.from_type(Instruction)
 
@@ -103,6 +110,7 @@ def test_the_phases_of_random_instructions_are_their_cycles(inst: Instruction) -
 @given(st.lists(instructions, max_size=3))
 def test_the_phases_of_several_instructions_are_their_counters(insts: list[Instruction]) -> None:
     spent = sum_phases(map(phases_of, insts))
+    assert phases_of_all(insts) == spent
     by_unit = dict.fromkeys(("matrix", "dma", "vector", "control"), 0)
     for phase, cycles in spent.items():
         by_unit[PHASES[phase][0]] += cycles

@@ -38,7 +38,7 @@ class Group:
         """An expression of the operation, such as its cycles, for each of them."""
         return np.broadcast_to(expression(*self.operands), len(self.at))
 
-    @property
+    @cached_property
     def cycles(self) -> Int64Array:
         """Their cycles on their unit, without the control cycles."""
         return self.evaluated(FORMS[self.op.mnemonic].cycles)
