@@ -391,7 +391,7 @@ GROUP: Final = Group(
         ),
         Mutant(
             "overlap check of buffers forgets that sources are read to the end", _OVERLAP,
-            "if last[name] == index:", "if last[name] == index + 1:",
+            "if last[place.buffer] == index}", "if last[place.buffer] == index + 1}",
             "a product whose sums lie over its operand would pass",
             _TEST_OVERLAP,
         ),

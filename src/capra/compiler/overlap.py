@@ -32,33 +32,34 @@ def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_w
     Only addresses are taken from the buffers. What is read must have been written, and all must lie
     in the scratchpad. A failure is a compiler bug, hence an AssertionError.
     """
+    touched = [(reads(op), writes(op)) for op in ops]
     words: dict[str, int] = {}
     last: dict[str, int] = {}
-    for index, op in enumerate(ops):
-        for place in (*reads(op), *writes(op)):
+    for index, (sources, targets) in enumerate(touched):
+        for place in sources + targets:
             words[place.buffer] = max(place.end, words.get(place.buffer, 0))
             last[place.buffer] = index
     needed: list[tuple[int, int, str]] = []  # first word, one past the last, and buffer; sorted
     started: dict[str, tuple[int, int, str]] = {}
-    for index, op in enumerate(ops):
-        for place in reads(op):
+    for index, (sources, targets) in enumerate(touched):
+        for place in sources:
             assert place.buffer in started, (
-                f"operation {index} ({op}) reads words of {place.buffer} that none before it wrote"
+                f"operation {index} ({ops[index]}) reads words of {place.buffer} that none before "
+                "it wrote"
             )
-        for name in {place.buffer for place in writes(op)} - started.keys():
+        for name in (place.buffer for place in targets if place.buffer not in started):
             base = buffers[name].base
             block = started[name] = base, base + words[name], name
             assert block[1] <= scratchpad_words, f"{name} ends at {block[1]}, behind the scratchpad"
             at = bisect_left(needed, block)
             for other in needed[max(at - 1, 0) : at + 1]:
                 assert other[1] <= block[0] or block[1] <= other[0], (
-                    f"operation {index} ({op}) writes {name} over words of {other[2]}, which is "
-                    f"needed until operation {last[other[2]]}"
+                    f"operation {index} ({ops[index]}) writes {name} over words of {other[2]}, "
+                    f"which is needed until operation {last[other[2]]}"
                 )
             needed.insert(at, block)
-        for name in {place.buffer for place in (*reads(op), *writes(op))}:
-            if last[name] == index:
-                del needed[bisect_left(needed, started[name])]
+        for name in {place.buffer for place in sources + targets if last[place.buffer] == index}:
+            del needed[bisect_left(needed, started[name])]
 
 
 def check_program(program: Program) -> None:
