@@ -271,7 +271,7 @@ class Graph:
         node = self._nodes.get(name)
         if node is None:
             raise GraphError(f"{user}: no node named {name!r}, expected one built before it")
-        if node.is_index:
+        if node.kind in _INDICES:
             raise GraphError(
                 f"{user}: operand {name} holds indices (argmax), expected an int8 tensor"
             )
@@ -301,13 +301,14 @@ class Graph:
         )
 
     def _append(self, node: Node) -> str:
-        self._nodes[node.name] = node
-        self._uses[node.name] = []
+        name = node.name
+        self._nodes[name] = node
+        self._uses[name] = []
         for operand in node.inputs:
-            self._uses[operand].append(node.name)
+            self._uses[operand].append(name)
         if node.kind in CONCATS:
-            self._concat_of.update(dict.fromkeys(node.inputs, node.name))
-        return node.name
+            self._concat_of.update(dict.fromkeys(node.inputs, name))
+        return name
 
     def _check_new(self, name: str) -> None:
         if name in self._nodes:

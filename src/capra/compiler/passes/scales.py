@@ -90,10 +90,9 @@ def _groups(graph: Graph) -> Mapping[str, str]:
 
     for node in graph:
         if node.kind in _SHARES_SCALE:
-            first, *others = map(root, node.inputs)
-            parent[node.name] = first
-            for other in others:
-                parent[root(other)] = first
+            group = parent[node.name] = root(node.inputs[0])
+            for source in node.inputs[1:]:
+                parent[root(source)] = group
         else:
             parent[node.name] = node.name
     return {name: root(name) for name in parent}

@@ -163,8 +163,6 @@ def _moved(place: Place, moves: _Moves) -> Place:
 
 
 def _moved_in(op: _Computes, moves: _Moves) -> Op:
-    if not any(place.buffer in moves for place in (*reads(op), *writes(op))):
-        return op
     dst = _moved(op.dst, moves)
     if isinstance(op, Product | AddRows):
         return op._replace(a=_moved(op.a, moves), b=_moved(op.b, moves), dst=dst)
