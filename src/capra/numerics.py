@@ -9,8 +9,8 @@ scale = range / 127. A rescale by a real factor is an integer multiplication and
 """
 
 import math
-from functools import lru_cache
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, cast
 
 import numpy as np

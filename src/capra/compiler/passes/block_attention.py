@@ -15,7 +15,7 @@ graph are still there.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from capra.ir.graph import PRODUCTS, Graph, Kind, Node
+from capra.ir.graph import CONCATS, PRODUCTS, Graph, Kind, Node
 from capra.ir.rewrite import View, add_view, view_of
 from capra.ir.scales import Scales
 from capra.isa.spec import ARRAY_SIZE
@@ -52,7 +52,8 @@ class _Row(NamedTuple):
 
 def block_attention(graph: Graph, scales: Scales) -> tuple[Graph, Scales]:
     """The graph with row-by-row attention in tiles, and its scales: those of the rows."""
-    found = ((node.name, _rows_of(graph, scales, node)) for node in graph)
+    concats = (node for node in graph if node.kind in CONCATS)
+    found = ((node.name, _rows_of(graph, scales, node)) for node in concats)
     blocks = {name: rows for name, rows in found if rows is not None}
     if not blocks:
         return graph, scales
