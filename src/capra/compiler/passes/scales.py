@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from capra.errors import RangeError
-from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind
+from capra.ir.graph import CONCATS, PRODUCTS, SLICES, Graph, Kind
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.numerics import EXP_STEPS_PER_UNIT, INT8_MAX, SOFTMAX_ONE, Rescale, rescale_for
@@ -17,7 +17,6 @@ MIN_RANGE: Final = 1e-30
 """Smaller ranges are rounding errors of a tensor that is 0."""
 
 _SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}
-_WITHOUT_RESCALE = LEAVES | _SHARES_SCALE
 _PROBABILITIES = frozenset({Kind.SOFTMAX})
 
 
@@ -32,7 +31,7 @@ def assign_scales(graph: Graph, ranges: Ranges) -> Scales:
     softmax_index: dict[str, Rescale] = {}
     addends: dict[str, tuple[Rescale, Rescale]] = {}
     for node in graph:
-        if node.kind in _WITHOUT_RESCALE:
+        if node.kind in _SHARES_SCALE:
             continue
         try:
             operand = [scale[name] for name in node.inputs]
