@@ -123,7 +123,7 @@ class _Buffers:
             for place in (*reads(op), *writes(op)):
                 self._words[place.buffer] = max(place.end, self._words.get(place.buffer, 0))
         self._chain = {name: [name] for name in self._words}
-        self._next: dict[str, str] = {}
+        self._next: dict[str, str] = {}  # what was joined behind a buffer
 
     def join(self, left: Place, right: Place) -> bool:
         """Make the words of `right` follow those of `left`; False where that is impossible."""
@@ -164,6 +164,8 @@ def _moved(place: Place, moves: _Moves) -> Place:
 
 def _moved_in(op: _Computes, moves: _Moves) -> Op:
     dst = _moved(op.dst, moves)
-    if isinstance(op, Product | AddRows):
-        return op._replace(a=_moved(op.a, moves), b=_moved(op.b, moves), dst=dst)
-    return op._replace(src=_moved(op.src, moves), dst=dst)
+    match op:
+        case Product() | AddRows():
+            return op._replace(a=_moved(op.a, moves), b=_moved(op.b, moves), dst=dst)
+        case Requantize() | SoftmaxRow() | ArgmaxRow():
+            return op._replace(src=_moved(op.src, moves), dst=dst)
