@@ -519,7 +519,7 @@ GROUP: Final = Group(
         ),
         Mutant(
             "joined store when the first of its run is complete", _TRANSFERS,
-            "if not incomplete[run]:",
+            "if not incomplete[run[0]]:",
             "if True:",
             "words that are not there yet are stored",
             _TEST_TRANSFERS,

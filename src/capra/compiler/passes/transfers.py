@@ -89,7 +89,7 @@ def _joined(
 ) -> Iterator[Op]:  # fmt: skip
     """Every load where the first of its run was, every store where the last was."""
     loaded = set[str]()
-    incomplete = {run: len(run) for run in stores.values()}
+    incomplete = {run[0]: len(run) for run in stores.values()}
     for op in ops:
         if isinstance(op, Load):
             if op.tensor not in loaded:
@@ -98,8 +98,8 @@ def _joined(
                 yield Load(run[0], _whole(run, places), run[1:])
         elif isinstance(op, Store):
             run = stores[op.tensor]
-            incomplete[run] -= 1
-            if not incomplete[run]:
+            incomplete[run[0]] -= 1
+            if not incomplete[run[0]]:
                 yield Store(run[0], _whole(run, places), run[1:])
         else:
             yield _moved_in(op, moves)
