@@ -81,7 +81,7 @@ def _runs(
         else:
             runs.append([name])
             words = size
-    return {name: tuple(run) for run in runs for name in run}
+    return {name: run for run in map(tuple, runs) for name in run}
 
 
 def _joined(
