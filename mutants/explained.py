@@ -41,6 +41,14 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "if multiplier == 1 << MULTIPLIER_BITS: # rounded up to the next power of two",
             "if multiplier >= 1 << MULTIPLIER_BITS: # rounded up to the next power of two",
         ): "a mantissa below 1, times 2^16 and rounded, is at most 2^16",
+        (
+            "@lru_cache(maxsize=4096) # a model's programs of all shapes have the same factors",
+            "@lru_cache(maxsize= 4095) # a model's programs of all shapes have the same factors",
+        ): _CACHE_SIZE,
+        (
+            "@lru_cache(maxsize=4096) # a model's programs of all shapes have the same factors",
+            "@lru_cache(maxsize= 4097) # a model's programs of all shapes have the same factors",
+        ): _CACHE_SIZE,
     },
     "src/capra/compiler/passes/scales.py": {
         (
@@ -60,8 +68,8 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "softmax_index[node.name] = rescale_for(operand[ -1] * EXP_STEPS_PER_UNIT)",
         ): _ONE_INPUT,
         (
-            "group_range[group] = max(recorded, group_range.get(group, 0.0))",
-            "group_range[group] = max(recorded, group_range.get(group, -1.0))",
+            "group_range[root] = max(limit, group_range.get(root, 0.0))",
+            "group_range[root] = max(limit, group_range.get(root, -1.0))",
         ): "no range is below 0, which `Ranges` holds",
     },
     "src/capra/compiler/passes/views.py": {
@@ -74,12 +82,8 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "return self.rows <= 1 or self.stride == self.cols",
         ): "every place has a row",
         (
-            "places[node.name] = places[node.inputs[0]].part(node.start, 0, node.rows, node.cols)",
-            "places[node.name] = places[node.inputs[ -1]].part(node.start, 0, node.rows, node.cols)",
-        ): _ONE_INPUT,
-        (
-            "places[node.name] = places[node.inputs[0]].part(0, node.start, node.rows, node.cols)",
-            "places[node.name] = places[node.inputs[ -1]].part(0, node.start, node.rows, node.cols)",
+            "places[node.name] = places[node.inputs[0]].part(row, col, node.rows, node.cols)",
+            "places[node.name] = places[node.inputs[ -1]].part(row, col, node.rows, node.cols)",
         ): _ONE_INPUT,
     },
     "src/capra/compiler/ops.py": {
@@ -102,16 +106,12 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "src/capra/compiler/passes/tile.py": {
         (
-            "if node.kind not in LEAVES | SLICES | CONCATS and self._graph.is_materialized(",
-            "if node.kind not in LEAVES | SLICES ^ CONCATS and self._graph.is_materialized(",
+            "_VIEWS = SLICES | CONCATS",
+            "_VIEWS = SLICES ^ CONCATS",
         ): _DISJOINT,
         (
-            "if node.kind not in LEAVES | SLICES | CONCATS and self._graph.is_materialized(",
-            "if node.kind not in LEAVES ^ SLICES | CONCATS and self._graph.is_materialized(",
-        ): _DISJOINT,
-        (
-            "if node.kind in SLICES | CONCATS:",
-            "if node.kind in SLICES ^ CONCATS:",
+            "_UNCOMPUTED = _VIEWS | LEAVES",
+            "_UNCOMPUTED = _VIEWS ^ LEAVES",
         ): _DISJOINT,
         (
             "*, shared_zeros: bool = False,",
@@ -219,8 +219,8 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "if (view.rows, view.cols) >= self._graph[view.source].shape:",
         ): "a view has at most the rows and the columns of its source",
         (
-            "return len(graph.users(name)) == 1 and name not in graph.outputs",
-            "return len(graph.users(name)) <= 1 and name not in graph.outputs",
+            "return len(graph.users(name)) == 1 and not graph.is_output(name)",
+            "return len(graph.users(name)) <= 1 and not graph.is_output(name)",
         ): "it is asked of what something reads",
         (
             "and scales.product[mine.name] == scales.product[other.name]",

@@ -10,6 +10,7 @@ scale = range / 127. A rescale by a real factor is an integer multiplication and
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, cast
 
 import numpy as np
@@ -85,6 +86,7 @@ UNITY: Final = Rescale(1 << 15, 15)
 """Words as they are, within int8."""
 
 
+@lru_cache(maxsize=4096)  # a model's programs of all shapes have the same factors
 def rescale_for(factor: float) -> Rescale:
     """The Rescale closest to a positive real `factor`: relative error at most 2^-16.
 

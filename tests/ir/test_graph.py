@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from tests.compiler.random_graphs import random_graph
 
 from capra.errors import GraphError
 from capra.ir.graph import MAX_DIMENSION, Graph, Kind
@@ -256,6 +257,54 @@ def test_factor_of_a_product_is_finite_and_positive(scale: float) -> None:
         graph.scores("n", "x", "y", scale=scale)
 
 
+@pytest.mark.parametrize("first", range(0, 100, 20))
+def test_adopted_nodes_make_the_same_graph(first: int) -> None:
+    for seed in range(first, first + 20):
+        graph = random_graph(seed).graph
+        copy = Graph(graph.name)
+        for node in graph:
+            assert copy.adopt(node, graph) == node.name
+        for name in graph.outputs:
+            copy.output(name)
+        assert print_graph(copy) == print_graph(graph)
+        for name in graph.nodes:
+            assert copy.users(name) == graph.users(name)
+            assert copy.concat_of(name) == graph.concat_of(name)
+            assert copy.fused_relu(name) == graph.fused_relu(name)
+
+
+def test_adopted_node_has_a_new_name_and_parts_without_a_place() -> None:
+    graph = sample_graph()
+    graph.concat_rows("both", ["x", "y"])
+    copy = sample_graph()
+    copy.concat_rows("first", ["y", "x"])
+    with refused(copy, "both:", "x (4x6)", "written into first already"):
+        copy.adopt(graph["both"], graph)
+    with refused(copy, "sample:", "'p'", "a new name"):
+        copy.adopt(graph["p"], graph)
+
+
+@pytest.mark.parametrize(
+    "operand",
+    [
+        lambda g: g.input("n", 3, 6),
+        lambda g: g.input("n", 4, 5),
+        lambda g: g.weight("n", 4, 6),
+    ],
+)
+def test_adopted_node_finds_its_operands_as_they_were(operand: Callable[[Graph], str]) -> None:
+    """A relu of a slice, say, would be one that nobody checked."""
+    graph, other = Graph("g"), Graph("other")
+    graph.input("n", 4, 6)
+    graph.relu("r", "n")
+    with pytest.raises(KeyError):
+        other.adopt(graph["r"], graph)
+    operand(other)
+    with pytest.raises(AssertionError):
+        other.adopt(graph["r"], graph)
+    assert list(other.nodes) == ["n"]
+
+
 def test_outputs_keep_their_order_and_are_declared_once() -> None:
     graph = sample_graph()
     graph.argmax("token", "p")
@@ -266,6 +315,7 @@ def test_outputs_keep_their_order_and_are_declared_once() -> None:
     with refused(graph, "sample:", "'nowhere'"):
         graph.output("nowhere")
     assert graph.outputs == ("token", "s", "x")
+    assert [node.name for node in graph if graph.is_output(node.name)] == ["x", "s", "token"]
 
 
 def test_graph_without_output_is_incomplete() -> None:

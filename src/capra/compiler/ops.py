@@ -8,7 +8,8 @@
     ArgmaxRow          one row to an index
 
 Buffers are symbolic here; the buffers pass gives them addresses and the emission pass turns every
-operation into one or more instructions.
+operation into one or more instructions. Most are tuples, which are made several times faster; two
+transfers of the same fields are no tuples, so that a load is not equal to a store.
 """
 
 from collections.abc import Iterator
@@ -38,8 +39,7 @@ class Store:
     followers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(NamedTuple):
     """dst := a . b, with b stored transposed if asked, by tiles whose K is at most `depth`."""
 
     tensor: str
@@ -77,8 +77,7 @@ class Tile(NamedTuple):
     accumulate: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Requantize:
+class Requantize(NamedTuple):
     """dst := clamp(src * rescale)."""
 
     tensor: str
@@ -88,8 +87,7 @@ class Requantize:
     relu: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AddRows:
+class AddRows(NamedTuple):
     """dst := a + b, saturated."""
 
     tensor: str
@@ -98,8 +96,7 @@ class AddRows:
     dst: Place
 
 
-@dataclass(frozen=True, slots=True)
-class SoftmaxRow:
+class SoftmaxRow(NamedTuple):
     """dst (Q0.15) := softmax of src, one row."""
 
     tensor: str
@@ -108,8 +105,7 @@ class SoftmaxRow:
     rescale: Rescale
 
 
-@dataclass(frozen=True, slots=True)
-class ArgmaxRow:
+class ArgmaxRow(NamedTuple):
     """dst (one word) := index of the first maximum of src, one row."""
 
     tensor: str

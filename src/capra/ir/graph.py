@@ -24,10 +24,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from capra.errors import GraphError
 
@@ -54,14 +53,18 @@ class Kind(StrEnum):
 SLICES: Final = frozenset({Kind.SLICE_ROWS, Kind.SLICE_COLS})
 CONCATS: Final = frozenset({Kind.CONCAT_ROWS, Kind.CONCAT_COLS})
 LEAVES: Final = frozenset({Kind.INPUT, Kind.WEIGHT})
+BY_ROWS: Final = frozenset({Kind.SLICE_ROWS, Kind.CONCAT_ROWS})
+"""Views along the rows; the other views are along the columns."""
 PRODUCTS: Final = frozenset({Kind.MATMUL, Kind.SCORES})
+_SIZED: Final = LEAVES | CONCATS
+"""What may be larger than its operands."""
+_INDICES: Final = frozenset({Kind.ARGMAX})
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 MAX_DIMENSION: Final = (1 << 16) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """One tensor and the operation that makes it."""
 
     name: str
@@ -87,7 +90,7 @@ class Node:
     @property
     def is_index(self) -> bool:
         """True when the elements are indices rather than quantized numbers."""
-        return self.kind is Kind.ARGMAX
+        return self.kind in _INDICES
 
     def seen(self, row: int) -> int:
         """How many elements of its row the softmax of that row is over."""
@@ -98,11 +101,13 @@ class Graph:
     """A graph under construction; nodes are only ever added, so every prefix is valid."""
 
     def __init__(self, name: str = "graph") -> None:
-        self.name = _checked_name("graph", name)
+        _check_name("graph", name)
+        self.name = name
         self._nodes: dict[str, Node] = {}
         self._outputs: dict[str, None] = {}  # in order
         self._uses: dict[str, list[str]] = {}
         self._concat_of: dict[str, str] = {}
+        self._tags: set[str] = set()  # whose names were checked
 
     # Reading
 
@@ -133,15 +138,19 @@ class Graph:
         """The concatenation that a tensor is a part of, if any."""
         return self._concat_of.get(name)
 
+    def is_output(self, name: str) -> bool:
+        """True when the tensor was declared as an output."""
+        return name in self._outputs
+
     def fused_relu(self, name: str) -> str | None:
         """The relu into which this product's requantization is fused: its only reader.
 
         The product itself then never exists as an int8 tensor.
         """
-        node, users = self[name], self.users(name)
+        node, users = self[name], self._uses[name]
         if node.kind not in PRODUCTS or len(users) != 1 or name in self._outputs:
             return None
-        return users[0] if self[users[0]].kind is Kind.RELU else None
+        return users[0] if self._nodes[users[0]].kind is Kind.RELU else None
 
     def is_materialized(self, name: str) -> bool:
         """True when the tensor exists in memory (a fused product does not)."""
@@ -184,7 +193,7 @@ class Graph:
                 f"{name}: prefix is {prefix} for {self._describe(node)}, expected 0 for all or "
                 f"1 .. {most}, so that the last row sees no more than there is"
             )
-        return self._append(name, Kind.SOFTMAX, (x,), node.rows, node.cols, tag, prefix=prefix)
+        return self._build(name, Kind.SOFTMAX, (x,), node.rows, node.cols, tag, prefix=prefix)
 
     def relu(self, name: str, x: str, *, tag: str | None = None) -> str:
         """max(x, 0). Refused on a slice."""
@@ -204,7 +213,7 @@ class Graph:
                 f"{name}: add of {self._describe(left)} and {self._describe(right)}, expected "
                 "equal shapes"
             )
-        return self._append(name, Kind.ADD, (a, b), left.rows, left.cols, tag)
+        return self._build(name, Kind.ADD, (a, b), left.rows, left.cols, tag)
 
     def concat_rows(self, name: str, parts: Sequence[str], *, tag: str | None = None) -> str:
         """The parts below each other; a view."""
@@ -218,18 +227,35 @@ class Graph:
         self, name: str, x: str, start: int, count: int, *, tag: str | None = None
     ) -> str:
         """Rows start .. start + count - 1 of x; a view."""
-        return self._slice(Kind.SLICE_ROWS, name, x, start, count, tag)
+        node = self._operand(name, x)
+        self._check_range(name, node, "rows", node.rows, start, count)
+        return self._build(name, Kind.SLICE_ROWS, (x,), count, node.cols, tag, start=start)
 
     def slice_cols(
         self, name: str, x: str, start: int, count: int, *, tag: str | None = None
     ) -> str:
         """Columns start .. start + count - 1 of x; a view."""
-        return self._slice(Kind.SLICE_COLS, name, x, start, count, tag)
+        node = self._operand(name, x)
+        self._check_range(name, node, "columns", node.cols, start, count)
+        return self._build(name, Kind.SLICE_COLS, (x,), node.rows, count, tag, start=start)
 
     def argmax(self, name: str, x: str) -> str:
         """Index of the first maximum of each row, (rows, 1)."""
         node = self._operand(name, x)
-        return self._append(name, Kind.ARGMAX, (x,), node.rows, 1, None)
+        return self._build(name, Kind.ARGMAX, (x,), node.rows, 1, None)
+
+    def adopt(self, node: Node, source: "Graph") -> str:
+        """Add a node of another graph, whose operands are here with the kinds and shapes of there.
+
+        What was checked when it was built there then holds here.
+        """
+        for operand in node.inputs:
+            here, there = self._nodes[operand], source[operand]
+            assert (here.kind, here.rows, here.cols) == (there.kind, there.rows, there.cols)
+        self._check_new(node.name)
+        if node.kind in CONCATS:
+            self._check_unplaced(node.name, node.inputs)
+        return self._append(node)
 
     def output(self, name: str) -> str:
         """Declare a tensor as an output: the program stores it in external memory."""
@@ -245,7 +271,7 @@ class Graph:
         node = self._nodes.get(name)
         if node is None:
             raise GraphError(f"{user}: no node named {name!r}, expected one built before it")
-        if node.is_index:
+        if node.kind in _INDICES:
             raise GraphError(
                 f"{user}: operand {name} holds indices (argmax), expected an int8 tensor"
             )
@@ -254,31 +280,46 @@ class Graph:
     def _describe(self, node: Node) -> str:
         return f"{node.name} ({node.rows}x{node.cols})"
 
-    def _append(
+    def _build(
         self, name: str, kind: Kind, inputs: tuple[str, ...], rows: int, cols: int,
         tag: str | None, *, scale: float = 1.0, transpose_b: bool = False, start: int = 0,
         prefix: int = 0,
     ) -> str:  # fmt: skip
-        _checked_name("node", name)
-        if name in self._nodes:
-            raise GraphError(f"{self.name}: a node named {name!r} exists, expected a new name")
-        for axis, size in (("rows", rows), ("columns", cols)):
-            if not (isinstance(size, int) and 1 <= size <= MAX_DIMENSION):
-                raise GraphError(f"{name}: {size} {axis}, expected 1 .. {MAX_DIMENSION}")
-        tag = name if tag is None else _checked_name("tag", tag)
-        self._nodes[name] = Node(
-            name, kind, inputs, rows, cols, tag, scale, transpose_b, start, prefix
+        _check_name("node", name)
+        self._check_new(name)
+        if kind in _SIZED:
+            for axis, size in (("rows", rows), ("columns", cols)):
+                if not (isinstance(size, int) and 1 <= size <= MAX_DIMENSION):
+                    raise GraphError(f"{name}: {size} {axis}, expected 1 .. {MAX_DIMENSION}")
+        if tag is None:
+            tag = name
+        elif tag not in self._tags:
+            _check_name("tag", tag)
+            self._tags.add(tag)
+        return self._append(
+            Node(name, kind, inputs, rows, cols, tag, scale, transpose_b, start, prefix)
         )
-        for operand in inputs:
-            self._uses.setdefault(operand, []).append(name)
+
+    def _append(self, node: Node) -> str:
+        name = node.name
+        self._nodes[name] = node
+        self._uses[name] = []
+        for operand in node.inputs:
+            self._uses[operand].append(name)
+        if node.kind in CONCATS:
+            self._concat_of.update(dict.fromkeys(node.inputs, name))
         return name
 
+    def _check_new(self, name: str) -> None:
+        if name in self._nodes:
+            raise GraphError(f"{self.name}: a node named {name!r} exists, expected a new name")
+
     def _leaf(self, kind: Kind, name: str, rows: int, cols: int, tag: str | None) -> str:
-        return self._append(name, kind, (), rows, cols, tag)
+        return self._build(name, kind, (), rows, cols, tag)
 
     def _elementwise(self, kind: Kind, name: str, x: str, tag: str | None) -> str:
         node = self._operand(name, x)
-        return self._append(name, kind, (x,), node.rows, node.cols, tag)
+        return self._build(name, kind, (x,), node.rows, node.cols, tag)
 
     def _product(
         self, kind: Kind, name: str, a: str, b: str, transpose_b: bool, scale: float,
@@ -294,14 +335,13 @@ class Graph:
             )
         if not (math.isfinite(scale) and scale > 0):
             raise GraphError(f"{name}: scale is {scale}, expected a finite number above 0")
-        return self._append(
+        return self._build(
             name, kind, (a, b), left.rows, cols, tag, scale=float(scale), transpose_b=transpose_b
         )
 
-    def _slice(self, kind: Kind, name: str, x: str, start: int, count: int, tag: str | None) -> str:
-        node = self._operand(name, x)
-        by_rows = kind is Kind.SLICE_ROWS
-        size, axis = (node.rows, "rows") if by_rows else (node.cols, "columns")
+    def _check_range(
+        self, name: str, node: Node, axis: str, size: int, start: int, count: int
+    ) -> None:
         whole = isinstance(start, int) and isinstance(count, int)
         if not whole or start < 0 or count < 1 or start + count > size:
             raise GraphError(
@@ -309,14 +349,12 @@ class Graph:
                 f"{self._describe(node)}, expected a start of at least 0, at least one, and an "
                 f"end within 0 .. {size - 1}"
             )
-        rows, cols = (count, node.cols) if by_rows else (node.rows, count)
-        return self._append(name, kind, (x,), rows, cols, tag, start=start)
 
     def _concat(self, kind: Kind, name: str, parts: Sequence[str], tag: str | None) -> str:
         if not parts:
             raise GraphError(f"{name}: {kind} of nothing, expected at least one part")
         nodes = [self._operand(name, part) for part in parts]
-        by_rows = kind is Kind.CONCAT_ROWS
+        by_rows = kind in BY_ROWS
         for node in nodes:
             first = nodes[0]
             if (node.cols != first.cols) if by_rows else (node.rows != first.rows):
@@ -329,6 +367,13 @@ class Graph:
                     f"{name}: {kind} of the slice {self._describe(node)} would need a copy, "
                     "expected parts that are not slices"
                 )
+        self._check_unplaced(name, parts)
+        rows = sum(n.rows for n in nodes) if by_rows else nodes[0].rows
+        cols = nodes[0].cols if by_rows else sum(n.cols for n in nodes)
+        return self._build(name, kind, tuple(parts), rows, cols, tag)
+
+    def _check_unplaced(self, name: str, parts: Sequence[str]) -> None:
+        """Of the parts of the concatenation `name`."""
         uses = Counter(parts)
         for part in parts:
             owner = self._concat_of.get(part) or (name if uses[part] > 1 else None)
@@ -337,17 +382,11 @@ class Graph:
                     f"{name}: part {self._describe(self[part])} is written into {owner} already; "
                     "a second place would need a copy, expected a tensor of its own"
                 )
-        rows = sum(n.rows for n in nodes) if by_rows else nodes[0].rows
-        cols = nodes[0].cols if by_rows else sum(n.cols for n in nodes)
-        self._append(name, kind, tuple(parts), rows, cols, tag)
-        self._concat_of.update(dict.fromkeys(parts, name))
-        return name
 
 
-def _checked_name(what: str, name: str) -> str:
+def _check_name(what: str, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise GraphError(
             f"{what} name is {name!r}, expected letters, digits, dots and underscores, not "
             "starting with a digit or a dot"
         )
-    return name

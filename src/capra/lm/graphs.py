@@ -146,7 +146,8 @@ class _Decoder:
 
     def _head(self, at: str, row: int, head: int, query: str, keys: str, values: str) -> str:
         graph, name = self._graph, f"{at}.h{head}"
-        q, k, v = (self._columns_of(source, head) for source in (query, keys, values))
+        q, k = self._columns_of(query, head), self._columns_of(keys, head)
+        v = self._columns_of(values, head)
         scale = self._config.head_width**-0.5
         scores = graph.scores(f"{name}.scores.r{row}", q, k, scale=scale, tag=f"{name}.scores")
         probs = graph.softmax(f"{name}.probs.r{row}", scores, tag=f"{name}.probs")

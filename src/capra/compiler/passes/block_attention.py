@@ -13,16 +13,15 @@ graph are still there.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from capra.ir.graph import PRODUCTS, Graph, Kind, Node
-from capra.ir.rewrite import View, add_copy, add_view, view_of
+from capra.ir.graph import CONCATS, PRODUCTS, Graph, Kind, Node
+from capra.ir.rewrite import View, add_view, view_of
 from capra.ir.scales import Scales
 from capra.isa.spec import ARRAY_SIZE
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(NamedTuple):
     """One row of one head: its three operations and what they read."""
 
     scores: Node
@@ -33,8 +32,7 @@ class _Head:
     v: View
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """One row of the attention output: a head's product, or several beside each other."""
 
     name: str
@@ -54,8 +52,9 @@ class _Row:
 
 def block_attention(graph: Graph, scales: Scales) -> tuple[Graph, Scales]:
     """The graph with row-by-row attention in tiles, and its scales: those of the rows."""
-    found = {node.name: _rows_of(graph, scales, node) for node in graph}
-    blocks = {name: rows for name, rows in found.items() if rows is not None}
+    concats = (node for node in graph if node.kind in CONCATS)
+    found = ((node.name, _rows_of(graph, scales, node)) for node in concats)
+    blocks = {name: rows for name, rows in found if rows is not None}
     if not blocks:
         return graph, scales
     return _Rewriter(graph, scales).run(blocks)
@@ -103,7 +102,7 @@ def _head_of(graph: Graph, name: str) -> _Head | None:
 
 
 def _is_read_once(graph: Graph, name: str) -> bool:
-    return len(graph.users(name)) == 1 and name not in graph.outputs
+    return len(graph.users(name)) == 1 and not graph.is_output(name)
 
 
 def _follows(scales: Scales, row: _Row, before: _Row) -> bool:
@@ -119,9 +118,9 @@ def _continues(scales: Scales, head: _Head, above: _Head) -> bool:
         (head.scores, above.scores), (head.probs, above.probs), (head.product, above.product),
     )  # fmt: skip
     return (
-        head.q == replace(above.q, row=above.q.row + 1)
-        and head.k == replace(above.k, rows=above.k.rows + 1)
-        and head.v == replace(above.v, rows=above.v.rows + 1)
+        head.q == above.q._replace(row=above.q.row + 1)
+        and head.k == above.k._replace(rows=above.k.rows + 1)
+        and head.v == above.v._replace(rows=above.v.rows + 1)
         and all(
             mine.kind is other.kind
             and mine.scale == other.scale
@@ -154,7 +153,7 @@ class _Rewriter:
             if node.name in blocks:
                 self._concatenate(node, blocks[node.name])
             elif node.name not in replaced:
-                add_copy(self._graph, node)
+                self._graph.adopt(node, self._old)
         for name in self._old.outputs:
             self._graph.output(name)
         return self._graph, Scales(self._scale, self._product, self._softmax_index, self._addends)
@@ -182,7 +181,7 @@ class _Rewriter:
         """The products of one head for a tile's rows; the rows' tensors as views of them."""
         graph, first, last = self._graph, rows[0], rows[-1]
         name = self._named_as(first.scores)
-        q = self._operand(f"{name}.q", replace(first.q, rows=len(rows)), first.scores.inputs[0])
+        q = self._operand(f"{name}.q", first.q._replace(rows=len(rows)), first.scores.inputs[0])
         k = self._operand(f"{name}.k", last.k, first.scores.inputs[1])
         if first.scores.kind is Kind.SCORES:
             graph.scores(name, q, k, scale=first.scores.scale, tag=first.scores.tag)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from capra.errors import RangeError
-from capra.ir.graph import CONCATS, PRODUCTS, SLICES, Graph, Kind, Node
+from capra.ir.graph import CONCATS, PRODUCTS, SLICES, Graph, Kind
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.numerics import EXP_STEPS_PER_UNIT, INT8_MAX, SOFTMAX_ONE, Rescale, rescale_for
@@ -17,6 +17,7 @@ MIN_RANGE: Final = 1e-30
 """Smaller ranges are rounding errors of a tensor that is 0."""
 
 _SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}
+_PROBABILITIES = frozenset({Kind.SOFTMAX})
 
 
 def assign_scales(graph: Graph, ranges: Ranges) -> Scales:
@@ -30,6 +31,8 @@ def assign_scales(graph: Graph, ranges: Ranges) -> Scales:
     softmax_index: dict[str, Rescale] = {}
     addends: dict[str, tuple[Rescale, Rescale]] = {}
     for node in graph:
+        if node.kind in _SHARES_SCALE:
+            continue
         try:
             operand = [scale[name] for name in node.inputs]
             if node.kind in PRODUCTS:
@@ -47,7 +50,36 @@ def assign_scales(graph: Graph, ranges: Ranges) -> Scales:
 
 
 def _group_scales(graph: Graph, ranges: Ranges) -> Mapping[str, float]:
-    parent = {node.name: node.name for node in graph}
+    group = _groups(graph)
+    group_range: dict[str, float] = {}
+    for node in graph:
+        recorded = ranges.values.get(node.tag)
+        if recorded is not None and graph.is_materialized(node.name):
+            root = group[node.name]
+            limit = min(recorded, 1.0) if node.kind in _PROBABILITIES else recorded
+            group_range[root] = max(limit, group_range.get(root, 0.0))
+    # A group that is 0 throughout, or next to it, may have any scale: take that of range 1.
+    group_scale = {
+        root: (limit if limit > MIN_RANGE else 1.0) / INT8_MAX
+        for root, limit in group_range.items()
+    }
+
+    scale: dict[str, float] = {}
+    for node in graph:
+        if node.is_index:
+            continue
+        if group[node.name] not in group_scale:
+            raise RangeError(
+                f"{graph.name}: no range for {node.name} (tag {node.tag}), expected one from "
+                "calibration for it or for a tensor that shares its scale"
+            )
+        scale[node.name] = group_scale[group[node.name]]
+    return scale
+
+
+def _groups(graph: Graph) -> Mapping[str, str]:
+    """The group of every tensor, named by one of its members."""
+    parent: dict[str, str] = {}
 
     def root(name: str) -> str:
         while parent[name] != name:
@@ -57,33 +89,9 @@ def _group_scales(graph: Graph, ranges: Ranges) -> Mapping[str, float]:
 
     for node in graph:
         if node.kind in _SHARES_SCALE:
-            for source in node.inputs:
-                parent[root(source)] = root(node.name)
-
-    group_range: dict[str, float] = {}
-    for node in graph:
-        recorded = _own_range(graph, node, ranges)
-        if recorded is not None:
-            group = root(node.name)
-            group_range[group] = max(recorded, group_range.get(group, 0.0))
-
-    scale: dict[str, float] = {}
-    for node in graph:
-        if node.is_index:
-            continue
-        limit = group_range.get(root(node.name))
-        if limit is None:
-            raise RangeError(
-                f"{graph.name}: no range for {node.name} (tag {node.tag}), expected one from "
-                "calibration for it or for a tensor that shares its scale"
-            )
-        # A group that is 0 throughout, or next to it, may have any scale: take that of range 1.
-        scale[node.name] = (limit if limit > MIN_RANGE else 1.0) / INT8_MAX
-    return scale
-
-
-def _own_range(graph: Graph, node: Node, ranges: Ranges) -> float | None:
-    recorded = ranges.values.get(node.tag)
-    if recorded is None or not graph.is_materialized(node.name):
-        return None
-    return min(recorded, 1.0) if node.kind is Kind.SOFTMAX else recorded
+            group = parent[node.name] = root(node.inputs[0])
+            for source in node.inputs[1:]:
+                parent[root(source)] = group
+        else:
+            parent[node.name] = node.name
+    return {name: root(name) for name in parent}

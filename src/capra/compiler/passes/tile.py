@@ -26,6 +26,9 @@ from capra.numerics import UNITY, Rescale
 _NOTHING = Rescale(0, 1)
 """Turns every word into 0."""
 
+_VIEWS = SLICES | CONCATS
+_UNCOMPUTED = _VIEWS | LEAVES
+
 
 def tile_operations(
     graph: Graph, scales: Scales, places: Mapping[str, Place], operand_depth: int,
@@ -53,13 +56,11 @@ class _Tiler:
 
     def run(self) -> Iterator[Op]:
         for node in self._graph:
-            if node.kind not in LEAVES | SLICES | CONCATS and self._graph.is_materialized(
-                node.name
-            ):
+            if node.kind not in _UNCOMPUTED and self._graph.is_materialized(node.name):
                 for operand in self._operands(node):
                     yield from self._load(operand)
                 yield from self._compute(node)
-            if node.name in self._graph.outputs:
+            if self._graph.is_output(node.name):
                 yield from self._load(node.name)
                 yield Store(node.name, self._places[node.name])
 
@@ -76,10 +77,12 @@ class _Tiler:
         sources = [name]
         while sources:
             node = self._graph[sources.pop()]
-            if node.kind in SLICES | CONCATS:
+            if node.name in self._loaded:
+                continue
+            self._loaded.add(node.name)
+            if node.kind in _VIEWS:
                 sources += reversed(node.inputs)
-            elif node.kind in LEAVES and node.name not in self._loaded:
-                self._loaded.add(node.name)
+            elif node.kind in LEAVES:
                 yield Load(node.name, self._places[node.name])
 
     def _compute(self, node: Node) -> Iterator[Op]:

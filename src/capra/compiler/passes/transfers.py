@@ -11,7 +11,7 @@ pipeline leaves this pass out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from capra.compiler.ops import (
@@ -38,6 +38,11 @@ _LONGEST: Final = min(
 _Runs = dict[str, tuple[str, ...]]
 """The tensors that are moved together, by each of them."""
 
+_Moves = dict[str, tuple[str, int]]
+"""By buffer, the one that it became a part of, and its first word there."""
+
+_Computes = Product | Requantize | AddRows | SoftmaxRow | ArgmaxRow
+
 
 def join_transfers(
     graph: Graph, places: Mapping[str, Place], ops: Sequence[Op]
@@ -51,8 +56,9 @@ def join_transfers(
     loaded = {op.tensor for op in ops if isinstance(op, Load)}
     loads = _runs(leaves, loaded, places, buffers)
     stores = _runs(graph.outputs, {*graph.outputs}, places, buffers)
-    new_places = {name: buffers.moved(place) for name, place in places.items()}
-    return new_places, tuple(_joined(ops, loads, stores, new_places, buffers))
+    moves = buffers.moves()
+    new_places = {name: _moved(place, moves) for name, place in places.items()}
+    return new_places, tuple(_joined(ops, loads, stores, new_places, moves))
 
 
 def _runs(
@@ -63,24 +69,27 @@ def _runs(
     What is not moved keeps its neighbours apart.
     """
     runs: list[list[str]] = [[]]
+    words = 0  # of the last run
     for name in names:
         before, place = runs[-1], places[name]
-        words = sum(places[each].rows * places[each].cols for each in (*before, name))
+        size = place.rows * place.cols
         if name not in moved:
             runs.append([])
-        elif before and words <= _LONGEST and buffers.join(places[before[-1]], place):
+        elif before and words + size <= _LONGEST and buffers.join(places[before[-1]], place):
             before.append(name)
+            words += size
         else:
             runs.append([name])
-    return {name: tuple(run) for run in runs for name in run}
+            words = size
+    return {name: run for run in map(tuple, runs) for name in run}
 
 
 def _joined(
-    ops: Sequence[Op], loads: _Runs, stores: _Runs, places: Mapping[str, Place],
-    buffers: "_Buffers",
+    ops: Sequence[Op], loads: _Runs, stores: _Runs, places: Mapping[str, Place], moves: _Moves
 ) -> Iterator[Op]:  # fmt: skip
     """Every load where the first of its run was, every store where the last was."""
-    loaded, stored = set[str](), set[str]()
+    loaded = set[str]()
+    incomplete = {run[0]: len(run) for run in stores.values()}
     for op in ops:
         if isinstance(op, Load):
             if op.tensor not in loaded:
@@ -89,11 +98,11 @@ def _joined(
                 yield Load(run[0], _whole(run, places), run[1:])
         elif isinstance(op, Store):
             run = stores[op.tensor]
-            stored.add(op.tensor)
-            if stored.issuperset(run):
+            incomplete[run[0]] -= 1
+            if not incomplete[run[0]]:
                 yield Store(run[0], _whole(run, places), run[1:])
         else:
-            yield buffers.moved_in(op)
+            yield _moved_in(op, moves)
 
 
 def _whole(run: Sequence[str], places: Mapping[str, Place]) -> Place:
@@ -114,6 +123,7 @@ class _Buffers:
             for place in (*reads(op), *writes(op)):
                 self._words[place.buffer] = max(place.end, self._words.get(place.buffer, 0))
         self._chain = {name: [name] for name in self._words}
+        self._next: dict[str, str] = {}  # what was joined behind a buffer
 
     def join(self, left: Place, right: Place) -> bool:
         """Make the words of `right` follow those of `left`; False where that is impossible."""
@@ -125,29 +135,37 @@ class _Buffers:
         if left.end != self._words[left.buffer] or right.offset != 0:
             return False
         if before is after:
-            return before.index(right.buffer) == before.index(left.buffer) + 1
+            return self._next.get(left.buffer) == right.buffer
         if before[-1] != left.buffer or after[0] != right.buffer:
             return False
+        self._next[left.buffer] = right.buffer
         before += after
         self._chain.update(dict.fromkeys(after, before))
         return True
 
-    def moved(self, place: Place) -> Place:
-        """A place of a buffer in the joined one, which has the name of its first part."""
-        chain = self._chain.get(place.buffer)
-        if chain is None:  # nothing uses it
-            return place
-        start = sum(self._words[name] for name in chain[: chain.index(place.buffer)])
-        return place._replace(buffer=chain[0], offset=start + place.offset)
+    def moves(self) -> _Moves:
+        """Where the buffers went that now lie behind another one."""
+        moves: _Moves = {}
+        for name, chain in self._chain.items():
+            if name == chain[0]:
+                start = 0
+                for before, buffer in pairwise(chain):
+                    start += self._words[before]
+                    moves[buffer] = (name, start)
+        return moves
 
-    def moved_in(self, op: Op) -> Op:
-        """An operation on the joined buffers."""
-        match op:
-            case Product() | AddRows():
-                return replace(op, a=self.moved(op.a), b=self.moved(op.b), dst=self.moved(op.dst))
-            case Requantize() | SoftmaxRow() | ArgmaxRow():
-                return replace(op, src=self.moved(op.src), dst=self.moved(op.dst))
-            case Load():
-                return replace(op, dst=self.moved(op.dst))
-            case Store():
-                return replace(op, src=self.moved(op.src))
+
+def _moved(place: Place, moves: _Moves) -> Place:
+    if place.buffer not in moves:
+        return place
+    buffer, start = moves[place.buffer]
+    return Place(buffer, start + place.offset, place.rows, place.cols, place.stride)
+
+
+def _moved_in(op: _Computes, moves: _Moves) -> Op:
+    dst = _moved(op.dst, moves)
+    match op:
+        case Product() | AddRows():
+            return op._replace(a=_moved(op.a, moves), b=_moved(op.b, moves), dst=dst)
+        case Requantize() | SoftmaxRow() | ArgmaxRow():
+            return op._replace(src=_moved(op.src, moves), dst=dst)

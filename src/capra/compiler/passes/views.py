@@ -4,10 +4,10 @@ A tensor owns a buffer unless it is a view or is written into a concatenation. A
 concatenation lies inside the concatenation's buffer; a slice lies inside its source's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from capra.ir.graph import SLICES, Graph, Kind, Node
+from capra.ir.graph import BY_ROWS, CONCATS, SLICES, Graph, Kind, Node
 
 
 class Place(NamedTuple):
@@ -44,24 +44,27 @@ def place_tensors(graph: Graph) -> Mapping[str, Place]:
     # What a tensor is written into comes later in the graph, what a slice is cut from comes before.
     for node in reversed(list(graph)):
         if node.kind not in SLICES:
-            places[node.name] = _own_place(graph, node, places)
+            place = places.get(node.name)
+            if place is None:
+                place = places[node.name] = Place(node.name, 0, node.rows, node.cols, node.cols)
+            if node.kind in CONCATS:
+                places.update(_parts(graph, node, place))
+            elif node.kind is Kind.RELU and not graph.is_materialized(node.inputs[0]):
+                places[node.inputs[0]] = place
     for node in graph:
-        if node.kind is Kind.SLICE_ROWS:
-            places[node.name] = places[node.inputs[0]].part(node.start, 0, node.rows, node.cols)
-        elif node.kind is Kind.SLICE_COLS:
-            places[node.name] = places[node.inputs[0]].part(0, node.start, node.rows, node.cols)
+        if node.kind in SLICES:
+            row, col = (node.start, 0) if node.kind in BY_ROWS else (0, node.start)
+            places[node.name] = places[node.inputs[0]].part(row, col, node.rows, node.cols)
     return {node.name: places[node.name] for node in graph}
 
 
-def _own_place(graph: Graph, node: Node, later: Mapping[str, Place]) -> Place:
-    """Inside the relu or the concatenation that the tensor is written into, or a new buffer."""
-    relu, concat = graph.fused_relu(node.name), graph.concat_of(node.name)
-    if relu is not None:
-        return later[relu]
-    if concat is None:
-        return Place(node.name, 0, node.rows, node.cols, node.cols)
-    parts = graph[concat].inputs
-    before = [graph[part] for part in parts[: parts.index(node.name)]]
-    if graph[concat].kind is Kind.CONCAT_ROWS:
-        return later[concat].part(sum(part.rows for part in before), 0, node.rows, node.cols)
-    return later[concat].part(0, sum(part.cols for part in before), node.rows, node.cols)
+def _parts(graph: Graph, concat: Node, place: Place) -> Iterator[tuple[str, Place]]:
+    """The parts of a concatenation, each with its place inside that of the whole."""
+    row = col = 0
+    for name in concat.inputs:
+        part = graph[name]
+        yield name, place.part(row, col, part.rows, part.cols)
+        if concat.kind in BY_ROWS:
+            row += part.rows
+        else:
+            col += part.cols
