@@ -61,15 +61,14 @@ def record_ranges(graph: Graph, samples: Iterable[Mapping[str, FloatArray]]) -> 
     never exceeds 1. Views and relus need no range of their own, but may widen their group's.
     """
     largest: dict[str, float] = {}
+    recorded = [n for n in graph if not n.is_index and graph.is_materialized(n.name)]
     for leaves in samples:
-        for name, value in evaluate_float(graph, leaves).items():
-            node = graph[name]
-            if node.is_index or not graph.is_materialized(name):
-                continue
-            magnitude = float(np.abs(value).max())
+        values = evaluate_float(graph, leaves)
+        for node in recorded:
+            magnitude = float(np.abs(values[node.name]).max())
             if not magnitude <= MAX_RANGE:
                 raise RangeError(
-                    f"{name} reaches {magnitude} in float, expected at most {MAX_RANGE:.0e}"
+                    f"{node.name} reaches {magnitude} in float, expected at most {MAX_RANGE:.0e}"
                 )
             if node.kind is Kind.SOFTMAX:
                 magnitude = min(magnitude, 1.0)
