@@ -7,6 +7,7 @@ them at once: limits, regions, cycles. Objects are made when somebody looks at a
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any, overload
 
 import numpy as np
@@ -63,8 +64,11 @@ class Code(Sequence[Instruction]):
 
     def __init__(self, parts: Iterable[Row | Int64Array]) -> None:
         """Of rows, and of tables of several rows: (instructions, ROW_LENGTH)."""
-        empty = np.empty((0, ROW_LENGTH), dtype=np.int64)
-        self._table: Int64Array = np.vstack([empty, *parts])
+        tables = [np.empty((0, ROW_LENGTH), dtype=np.int64)]
+        for are_rows, run in groupby(parts, lambda part: isinstance(part, tuple)):
+            together = list(run)
+            tables.append(np.array(together) if are_rows else np.vstack(together))
+        self._table: Int64Array = np.concatenate(tables)
         for group in self.groups:
             legal = np.ones(len(group.at), dtype=np.bool_)
             legal &= FORMS[group.op.mnemonic].is_within_limits(*group.operands)
@@ -78,8 +82,7 @@ class Code(Sequence[Instruction]):
         """The code of these instructions."""
         if isinstance(instructions, Code):
             return instructions
-        padding = {mnemonic: form.padding for mnemonic, form in FORMS.items()}
-        return cls((i.op.opcode, *i.operands, *padding[i.mnemonic]) for i in instructions)
+        return cls(FORMS[inst.mnemonic].row(*inst.operands) for inst in instructions)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

@@ -184,7 +184,7 @@ def instruction(mnemonic: str, /, **fields: int) -> Instruction:
 def instruction_of(row: Sequence[int]) -> Instruction:
     """The instruction of a row."""
     op = BY_OPCODE[row[0]]
-    return Instruction(op, tuple(row[1 : 1 + len(op.fields)]))
+    return Instruction(op, tuple(map(operator.index, row[1 : 1 + len(op.fields)])))
 
 
 def row(mnemonic: str, /, **fields: int) -> Row:
@@ -198,13 +198,16 @@ def row(mnemonic: str, /, **fields: int) -> Row:
             f"unknown instruction {mnemonic!r}, expected one of {', '.join(BY_MNEMONIC)}"
         )
     try:
-        operands = tuple([operator.index(fields[name]) for name in form.index])
-    except KeyError as missing:
-        raise ProgramError(f"{mnemonic} lacks the field {missing.args[0]}") from None
-    if len(fields) != len(operands):
+        made: Row = form.row(**fields)
+    except TypeError:
+        for name in form.index:
+            if name not in fields:
+                raise ProgramError(f"{mnemonic} lacks the field {name}") from None
         extra = sorted(set(fields) - set(form.index))
-        raise ProgramError(f"{mnemonic} has no field {extra[0]}, expected {' '.join(form.index)}")
-    return form.opcode, *operands, *form.padding
+        raise ProgramError(
+            f"{mnemonic} has no field {extra[0]}, expected {' '.join(form.index)}"
+        ) from None
+    return made
 
 
 def check_on_chip(inst: Instruction, chip: Chip) -> None:
@@ -234,9 +237,7 @@ def check_on_chip(inst: Instruction, chip: Chip) -> None:
 class Form:
     """The expressions of an operation, compiled: functions of operands, or of columns of them."""
 
-    opcode: int
-    padding: tuple[int, ...]
-    """The zeros behind the operands of a row."""
+    row: Callable[..., Row]
     cycles: Callable[..., Any]
     phases: tuple[tuple[Phase, Callable[..., Any]], ...]
     is_within_limits: Callable[..., Any]
@@ -244,6 +245,13 @@ class Form:
     """Place of every field in the operands."""
     sources: tuple[Callable[..., Region], ...]
     targets: tuple[Callable[..., Region], ...]
+
+
+def _row_of(op: Op) -> str:
+    """The expression of a row."""
+    names = [f.name for f in op.fields]
+    zeros = ["0"] * (ROW_LENGTH - 1 - len(names))
+    return f"({', '.join([str(op.opcode), *names, *zeros])})"
 
 
 def _region_maker(op: Op, access: Access) -> Callable[..., Region]:
@@ -255,8 +263,7 @@ def _region_maker(op: Op, access: Access) -> Callable[..., Region]:
 
 FORMS: Final[Mapping[str, Form]] = {
     op.mnemonic: Form(
-        op.opcode,
-        (0,) * (ROW_LENGTH - 1 - len(op.fields)),
+        compile_expression(op.fields, _row_of(op)),
         compile_expression(op.fields, op.cycles),
         tuple(
             (phase, compile_expression(op.fields, term))
