@@ -37,7 +37,8 @@ class Group:
 
     def evaluated(self, expression: Callable[..., Any]) -> Int64Array:
         """An expression of the operation, such as its cycles, for each of them."""
-        return np.broadcast_to(expression(*self.operands), len(self.at))
+        constant_or_each: Int64Array = expression(*self.operands)
+        return np.zeros(len(self.at), dtype=np.int64) + constant_or_each
 
     @cached_property
     def cycles(self) -> Int64Array:

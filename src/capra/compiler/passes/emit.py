@@ -239,8 +239,9 @@ def _origins(
 def _graph_lines(graph: Graph, tensor: str) -> str:
     """The tensor's line in the text form, after that of the product that is fused into it."""
     node = graph[tensor]
-    fused = [graph[name] for name in node.inputs if graph.fused_relu(name) == tensor]
-    return "\n".join(map(print_node, [*fused, node]))
+    if node.kind is Kind.RELU and not graph.is_materialized(node.inputs[0]):
+        return f"{print_node(graph[node.inputs[0]])}\n{print_node(node)}"
+    return print_node(node)
 
 
 def _is_temporary(name: str) -> bool:
