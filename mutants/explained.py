@@ -354,14 +354,6 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "lambda o: o[0].tensor):",
         ): _EQUAL_LENGTHS,
         (
-            "fused = [graph[name] for name in node.inputs if graph.fused_relu(name) == tensor]",
-            "fused = [graph[name] for name in node.inputs if graph.fused_relu(name) is tensor]",
-        ): "both are the text that names the relu's node, one object",
-        (
-            "if node.kind in SLICES | CONCATS and all(part in homes for part in node.inputs):",
-            "if node.kind in SLICES ^ CONCATS and all(part in homes for part in node.inputs):",
-        ): _DISJOINT,
-        (
             "for op, end in zip(ops, last_instruction, strict=True):",
             "for op, end in zip(ops, last_instruction, strict=False):",
         ): _EQUAL_LENGTHS,
