@@ -14,6 +14,7 @@ from capra.isa.program import Program
 from capra.lm.model import LanguageModel
 from capra.lm.models import load_model
 from capra.lm.target import ChipTarget, Role
+from capra.numerics import rescale_for
 
 REPEATS: Final = 5
 CASES: Final = (("random", 8, 5.0), ("pydoc", 64, 50.0))
@@ -43,7 +44,7 @@ def _case(model: LanguageModel, optimize: Optimization, rows: int, cache: int) -
     program, seconds = _first(model, optimize, rows, cache)
 
     def neighbour() -> float:
-        forget_tiles()
+        _forget()
         target = ChipTarget(model, optimize=optimize)
         _program(target, rows, cache - 1)
         return _compile(target, rows, cache)[1]
@@ -78,9 +79,15 @@ def _first(
     """The first program of all, and the least seconds that it took."""
     runs = []
     for _ in range(REPEATS):
-        forget_tiles()
+        _forget()
         runs.append(_compile(ChipTarget(model, optimize=optimize), rows, cache))
     return runs[0][0], min(seconds for _, seconds in runs)
+
+
+def _forget() -> None:
+    """Drop what programs share, as in a fresh process."""
+    forget_tiles()
+    rescale_for.cache_clear()
 
 
 def _compile(target: ChipTarget, rows: int, cache: int) -> tuple[Program, float]:

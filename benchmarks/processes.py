@@ -1,7 +1,8 @@
 """Measures a command as a process of its own, so that start-up and peak memory count.
 
 Seconds are the minimum of the repeats: a machine has other things to do, and nothing makes a run
-too fast. A record carries every repeat.
+too fast. A record carries every repeat. Python may keep its bytecode, whatever the caller's shell
+says: that is a cache on disk like numba's, which a first run fills.
 """
 
 import json
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 from benchmarks.records import Record
 
-REPEATS: Final = 3
+REPEATS: Final = 5
 PYTHON: Final = (sys.executable, "-m")
 LAUNCH: Final = Path(__file__).with_name("launch.py")
 
@@ -60,7 +61,7 @@ def _run(
         done = subprocess.run(  # noqa: S603
             [sys.executable, "-I", "-S", str(LAUNCH), str(result), *command],
             capture_output=True, text=True, cwd=directory, check=False,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(environment or {})},
         )  # fmt: skip
         if done.returncode:
             tail = " | ".join(done.stderr.splitlines()[-3:])

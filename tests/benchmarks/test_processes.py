@@ -25,6 +25,12 @@ def test_output_directory_and_environment(tmp_path: Path) -> None:
     assert (tmp_path / "here").exists()
 
 
+def test_bytecode_is_kept_whatever_the_shell_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    code = "import json, sys; print(json.dumps(sys.dont_write_bytecode))"
+    assert measure_output((sys.executable, "-c", code))[1] is False
+
+
 def test_a_failure_has_its_last_lines() -> None:
     with pytest.raises(MeasureError, match=r"ended with 3: the reason"):
         measure((sys.executable, "-c", "import sys; print('the reason', file=sys.stderr); exit(3)"))
