@@ -386,7 +386,7 @@ GROUP: Final = Group(
         ),
         Mutant(
             "overlap check looks at no read", _OVERLAP,
-            "assert other[1] <= block[0] or block[1] <= other[0]", "assert True",
+            "assert before[1] <= block[0] and block[1] <= behind[0]", "assert behind",
             "an allocator that overwrites living words would pass",
             _TEST_OVERLAP, ci=True,
         ),
@@ -405,7 +405,7 @@ GROUP: Final = Group(
         ),
         Mutant(
             "overlap check of buffers forgets that sources are read to the end", _OVERLAP,
-            "if last[place.buffer] == index}", "if last[place.buffer] == index + 1}",
+            "ending[index].append(name)", "ending[index - 1].append(name)",
             "a product whose sums lie over its operand would pass",
             _TEST_OVERLAP,
         ),

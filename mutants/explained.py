@@ -33,6 +33,7 @@ _SAME_FACTORS: Final = (
 _CACHE_SIZE: Final = (
     "how many results are kept changes the time that programs take to make, no program"
 )
+_NO_RUN_YET: Final = "nothing is added to the words before a first run, which sets them"
 _MARKER: Final = "callers that pass an argument in another way are an error for mypy"
 
 EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -288,6 +289,22 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "src/capra/compiler/passes/transfers.py": {
         (
+            "words = 0 # of the last run",
+            "words = 1 # of the last run",
+        ): _NO_RUN_YET,
+        (
+            "words = 0 # of the last run",
+            "words = -1 # of the last run",
+        ): _NO_RUN_YET,
+        (
+            "return self._next.get(left.buffer) == right.buffer",
+            "return self._next.get(left.buffer) is right.buffer",
+        ): _BUFFERS_NAME,
+        (
+            "if name == chain[0]:",
+            "if name is chain[0]:",
+        ): "a chain is made of the keys, so its first name is that key, one object",
+        (
             "if len(run) == 1:",
             "if len(run) <= 1:",
         ): "a run has a tensor at least",
@@ -391,6 +408,22 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _VECTOR,
     },
     "src/capra/compiler/overlap.py": {
+        (
+            "words[place.buffer] = max(place.end, words.get(place.buffer, 0))",
+            "words[place.buffer] = max(place.end, words.get(place.buffer, 1))",
+        ): _HAS_A_WORD,
+        (
+            "words[place.buffer] = max(place.end, words.get(place.buffer, 0))",
+            "words[place.buffer] = max(place.end, words.get(place.buffer, -1))",
+        ): _HAS_A_WORD,
+        (
+            "for home, view in zip(homes, views, strict=True):",
+            "for home, view in zip(homes, views, strict=False):",
+        ): _EQUAL_LENGTHS,
+        (
+            "for home, old, new in zip(homes, oldest.tolist(), newest.tolist(), strict=True):",
+            "for home, old, new in zip(homes, oldest.tolist(), newest.tolist(), strict=False):",
+        ): _EQUAL_LENGTHS,
         (
             "_NEVER = -1",
             "_NEVER = ~1",

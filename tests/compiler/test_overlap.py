@@ -156,7 +156,7 @@ def test_a_live_range_that_is_too_short_is_found() -> None:
     # As if the allocator had overlooked that the addition still reads x.
     assert buffers["p"].base != buffers["x"].base
     buffers["p"] = replace(buffers["p"], base=buffers["x"].base)
-    with pytest.raises(AssertionError, match=r"writes p over words of x, which is needed until"):
+    with pytest.raises(AssertionError, match=r"writes p into the words .* expected words between"):
         check_buffers(ops, buffers, 8192)
 
 
@@ -171,8 +171,7 @@ def test_a_buffer_beside_a_needed_one_passes_and_one_over_it_is_found(base: int,
     if ok:
         check_buffers(ops, buffers, 16)
         return
-    message = r"^operation 1 .* writes b over words of a, which is needed until operation 3$"
-    with pytest.raises(AssertionError, match=message):
+    with pytest.raises(AssertionError, match=r"^operation 1 .* writes b into .* a, which "):
         check_buffers(ops, buffers, 16)
 
 
@@ -183,7 +182,9 @@ def test_a_buffer_may_take_the_words_of_one_that_is_no_longer_needed() -> None:
         name: Buffer(name, base, 4, 0, 0) for name, base in zip("abc", (0, 2, 0), strict=True)
     }
     check_buffers(ops, buffers, 6)
-    with pytest.raises(AssertionError, match="b ends at 6, behind the scratchpad"):
+    with pytest.raises(
+        AssertionError, match=r"writes b into the words 2 .. 5, .* the end, which begins at 5"
+    ):
         check_buffers(ops, buffers, 5)
 
 
@@ -197,7 +198,9 @@ def test_an_operation_that_writes_over_what_it_reads_is_found() -> None:
     ops = tile_operations(graph, scales, place_tensors(graph), 256)
     buffers = dict(allocate_buffers(ops, 8192))
     buffers["%p.sums"] = replace(buffers["%p.sums"], base=buffers["w"].base + 31)
-    with pytest.raises(AssertionError, match=r"operation 2 .* writes %p.sums over words of w, "):
+    with pytest.raises(
+        AssertionError, match=r"operation 2 .* writes %p.sums .* between w, which ends"
+    ):
         check_buffers(ops, buffers, 8192)
 
 

@@ -11,6 +11,7 @@ first (a stale word) and none after its last (an overwritten one).
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,11 @@ def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_w
         for place in sources + targets:
             words[place.buffer] = max(place.end, words.get(place.buffer, 0))
             last[place.buffer] = index
-    needed: list[tuple[int, int, str]] = []  # first word, one past the last, and buffer; sorted
+    ending: dict[int, list[str]] = defaultdict(list)
+    for name, index in last.items():
+        ending[index].append(name)
+    # First word, one past the last, and name of every buffer that is needed, by address.
+    needed = [(-1, 0, "the start"), (scratchpad_words, scratchpad_words, "the end")]
     started: dict[str, tuple[int, int, str]] = {}
     for index, (sources, targets) in enumerate(touched):
         for place in sources:
@@ -50,15 +55,15 @@ def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_w
         for name in (place.buffer for place in targets if place.buffer not in started):
             base = buffers[name].base
             block = started[name] = base, base + words[name], name
-            assert block[1] <= scratchpad_words, f"{name} ends at {block[1]}, behind the scratchpad"
             at = bisect_left(needed, block)
-            for other in needed[max(at - 1, 0) : at + 1]:
-                assert other[1] <= block[0] or block[1] <= other[0], (
-                    f"operation {index} ({ops[index]}) writes {name} over words of {other[2]}, "
-                    f"which is needed until operation {last[other[2]]}"
-                )
+            before, behind = needed[at - 1 : at + 1]
+            assert before[1] <= block[0] and block[1] <= behind[0], (
+                f"operation {index} ({ops[index]}) writes {name} into the words {block[0]} .. "
+                f"{block[1] - 1}, expected words between {before[2]}, which ends before "
+                f"{before[1]}, and {behind[2]}, which begins at {behind[0]}"
+            )
             needed.insert(at, block)
-        for name in {place.buffer for place in sources + targets if last[place.buffer] == index}:
+        for name in ending[index]:
             del needed[bisect_left(needed, started[name])]
 
 
@@ -75,7 +80,7 @@ def check_program(program: Program) -> None:
 
 def _expect_written(program: Program, asked_by: Int32Array, read: Views, written: Views) -> None:
     """Assert that every word that is read was written before; `asked_by` starts with zeros."""
-    for index in range(len(read) - 1, -1, -1):
+    for index in reversed(range(len(read))):
         for view in written[index]:
             view[...] = 0
         for view in read[index]:  # comes before its own write
@@ -96,15 +101,15 @@ def _expect_intact(program: Program, last_write: Int32Array, written: Views) -> 
         return
     places: Any = np.array([(h.base, h.rows, h.cols, h.stride) for h in homes]).T
     views = Region(Memory.SCRATCHPAD, *places).each_of(last_write, len(homes))
+    ending: dict[int, list[Int32Array]] = defaultdict(list)
+    for home, view in zip(homes, views, strict=True):
+        ending[home.until].append(view)
     last_write[...] = _NEVER
     writers: list[Int32Array] = []
-    replayed = 0
-    for home, view in zip(homes, views, strict=True):
-        for index in range(replayed, home.until + 1):
-            for words in written[index]:
-                words[...] = index
-        replayed = home.until + 1
-        writers.append(view.flatten())
+    for index, targets in enumerate(written):
+        for words in targets:
+            words[...] = index
+        writers += [view.flatten() for view in ending.get(index, ())]
     starts = np.cumsum([0, *map(len, writers[:-1])])
     together = np.concatenate(writers)
     oldest, newest = (f.reduceat(together, starts) for f in (np.minimum, np.maximum))
