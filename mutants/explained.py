@@ -34,6 +34,7 @@ _CACHE_SIZE: Final = (
     "how many results are kept changes the time that programs take to make, no program"
 )
 _NO_RUN_YET: Final = "nothing is added to the words before a first run, which sets them"
+_FIRST_OF_ALL: Final = "it comes before every buffer, whichever number below 0 says so"
 _MARKER: Final = "callers that pass an argument in another way are an error for mypy"
 
 EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -52,6 +53,10 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _CACHE_SIZE,
     },
     "src/capra/compiler/passes/scales.py": {
+        (
+            "for source in node.inputs[1:]:",
+            "for source in node.inputs[ 0:]:",
+        ): "the group is that of the first input",
         (
             "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}",
             "_SHARES_SCALE = SLICES ^ CONCATS | {Kind.RELU}",
@@ -74,6 +79,14 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): "no range is below 0, which `Ranges` holds",
     },
     "src/capra/compiler/passes/views.py": {
+        (
+            "elif node.kind is Kind.RELU and not graph.is_materialized(node.inputs[0]):",
+            "elif node.kind is Kind.RELU and not graph.is_materialized(node.inputs[ -1]):",
+        ): _ONE_INPUT,
+        (
+            "places[node.inputs[0]] = place",
+            "places[node.inputs[ -1]] = place",
+        ): _ONE_INPUT,
         (
             "return self.rows == 1 or self.stride == self.cols",
             "return self.rows == 1 or self.stride <= self.cols",
@@ -408,6 +421,14 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): _VECTOR,
     },
     "src/capra/compiler/overlap.py": {
+        (
+            'needed = [(-1, 0, "the start"), (scratchpad_words, scratchpad_words, "the end")]',
+            'needed = [(~1, 0, "the start"), (scratchpad_words, scratchpad_words, "the end")]',
+        ): _FIRST_OF_ALL,
+        (
+            'needed = [(-1, 0, "the start"), (scratchpad_words, scratchpad_words, "the end")]',
+            'needed = [(- 2, 0, "the start"), (scratchpad_words, scratchpad_words, "the end")]',
+        ): _FIRST_OF_ALL,
         (
             "words[place.buffer] = max(place.end, words.get(place.buffer, 0))",
             "words[place.buffer] = max(place.end, words.get(place.buffer, 1))",

@@ -160,18 +160,24 @@ def test_a_live_range_that_is_too_short_is_found() -> None:
         check_buffers(ops, buffers, 8192)
 
 
+BELOW = "between the start, which ends before 0, and a, which begins at 7"
+ABOVE = "between a, which ends before 12, and the end, which begins at 16"
+
+
 @pytest.mark.parametrize(
-    ("base", "ok"), [(3, True), (4, False), (8, False), (11, False), (12, True)]
+    ("base", "between"), [(3, None), (4, BELOW), (8, ABOVE), (11, ABOVE), (12, None)]
 )
-def test_a_buffer_beside_a_needed_one_passes_and_one_over_it_is_found(base: int, ok: bool) -> None:
+def test_a_buffer_beside_a_needed_one_passes_and_one_over_it_is_found(
+    base: int, between: str | None
+) -> None:
     """Buffer a has the words 7 .. 11; b takes four from `base` on, next to it or over it."""
     a, b = Place("a", 0, 1, 5, 5), Place("b", 0, 2, 2, 2)
     ops = (Load("a", a), Load("b", b), Store("b", b), Store("a", a))
     buffers = {"a": Buffer("a", 7, 5, 0, 3), "b": Buffer("b", base, 4, 1, 2)}
-    if ok:
+    if between is None:
         check_buffers(ops, buffers, 16)
         return
-    with pytest.raises(AssertionError, match=r"^operation 1 .* writes b into .* a, which "):
+    with pytest.raises(AssertionError, match=f"^operation 1 .* writes b into .* {between}$"):
         check_buffers(ops, buffers, 16)
 
 
@@ -186,6 +192,9 @@ def test_a_buffer_may_take_the_words_of_one_that_is_no_longer_needed() -> None:
         AssertionError, match=r"writes b into the words 2 .. 5, .* the end, which begins at 5"
     ):
         check_buffers(ops, buffers, 5)
+    buffers["a"] = replace(buffers["a"], base=-1)
+    with pytest.raises(AssertionError, match="writes a into the words -1 "):
+        check_buffers(ops, buffers, 6)
 
 
 def test_an_operation_that_writes_over_what_it_reads_is_found() -> None:
