@@ -60,6 +60,29 @@ GROUP: Final = Group(
             "the rows of another A are not those of the first",
         ),
         _wide(
+            "tiles of other heights", "for same in (a, m, k,", "for same in (a, k,",
+            "a row of the product that one of them does not have",
+        ),
+        _wide(
+            "tiles whose sums have another stride",
+            "(a, m, k, sd, sa, sb, t,", "(a, m, k, sa, sb, t,",
+            "their second rows lie elsewhere",
+        ),
+        _wide(
+            "tiles whose A has another stride",
+            "(a, m, k, sd, sa, sb, t,", "(a, m, k, sd, sb, t,",
+            "their second rows are others",
+        ),
+        _wide(
+            "tiles whose B has another stride",
+            "(a, m, k, sd, sa, sb, t,", "(a, m, k, sd, sa, t,",
+            "its second rows are others",
+        ),
+        _wide(
+            "rows of sums that meet in one word", "(sd >= n)", "(sd >= n - 1)",
+            "a later row would be written before an earlier tile's",
+        ),
+        _wide(
             "accumulating tiles with those that replace", "t, rows[:, -1])", "t)",
             "what was there is added, or lost",
         ),
@@ -69,7 +92,7 @@ GROUP: Final = Group(
         ),
         _wide(
             "sums over an operand of a later tile",
-            "good &= (end <= d) | (start", "good |= (start",
+            "good &= (right_end <= d)", "good |= (right_end <= d)",
             "it would read what an earlier one wrote",
         ),
         _wide(

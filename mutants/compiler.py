@@ -385,10 +385,16 @@ GROUP: Final = Group(
             _TEST_EMIT,
         ),
         Mutant(
-            "overlap check looks at no read", _OVERLAP,
+            "overlap check looks at no neighbour", _OVERLAP,
             "assert before[1] <= block[0] and block[1] <= behind[0]", "assert behind",
             "an allocator that overwrites living words would pass",
             _TEST_OVERLAP, ci=True,
+        ),
+        Mutant(
+            "overlap check of buffers asks for one written word only", _OVERLAP,
+            "_region(place).of(marks).all()", "_region(place).of(marks).any()",
+            "a row that is written after it is read would pass",
+            _TEST_OVERLAP,
         ),
         Mutant(
             "overlap check lets an instruction read what it writes first", _OVERLAP,

@@ -213,6 +213,20 @@ def test_an_operation_that_writes_over_what_it_reads_is_found() -> None:
         check_buffers(ops, buffers, 8192)
 
 
+def test_words_of_a_buffer_that_are_written_later_are_found() -> None:
+    """Rows of a buffer are stored, two by two, before the last of them is written."""
+    place = Place("a", 2, 4, 3, 5)
+    rows = [Load("a", place.row(row)) for row in range(4)]
+    upper, lower = (Store("a", place.part(row, 0, 2, 3)) for row in (0, 2))
+    buffers = {"a": Buffer("a", 0, 20, 0, 9)}
+    check_buffers((*rows[:2], upper, *rows[2:], lower, upper), buffers, 32)
+    with pytest.raises(AssertionError, match=r"operation 4 .* reads words of a that none before"):
+        check_buffers((*rows[:2], upper, rows[2], lower, rows[3]), buffers, 32)
+    gap = Store("a", Place("a", 2, 1, 4, 4))
+    with pytest.raises(AssertionError, match=r"operation 4 .* reads words of a that none before"):
+        check_buffers((*rows, gap), buffers, 32)
+
+
 def test_a_buffer_that_is_read_before_it_is_written_is_found() -> None:
     place = Place("a", 0, 1, 4, 4)
     ops = (Store("a", place), Load("a", place), Store("a", place))

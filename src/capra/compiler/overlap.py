@@ -1,7 +1,8 @@
 """The overlap checkers: does every word still hold what its reader expects?
 
 They share neither code nor live ranges with the allocator. `check_buffers` walks the operations and
-keeps the buffers that are needed now: no two of them may share a word.
+keeps the buffers that are needed now: no two of them may share a word, and no operation may read a
+word of one that none before it wrote.
 
 `check_program` replays the memory traffic of the finished instructions. Backwards, it keeps for
 every word the reader that asks for it: a write answers all later ones, and none may be left at the
@@ -16,9 +17,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from capra.compiler.ops import Op, reads, writes
 from capra.compiler.passes.buffers import Buffer
+from capra.compiler.passes.views import Place
 from capra.isa.code import Int32Array, Views
 from capra.isa.instruction import Region
 from capra.isa.program import Program
@@ -30,8 +33,9 @@ _NEVER = -1
 def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_words: int) -> None:
     """Assert that a buffer's words are its own from its first operation until the end of its last.
 
-    Only addresses are taken from the buffers. What is read must have been written, and all must lie
-    in the scratchpad. A failure is a compiler bug, hence an AssertionError.
+    Only addresses are taken from the buffers. Every word that is read must have been written as one
+    of that buffer, and all must lie in the scratchpad. A failure is a compiler bug, hence an
+    AssertionError.
     """
     touched = [(reads(op), writes(op)) for op in ops]
     words: dict[str, int] = {}
@@ -46,12 +50,15 @@ def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_w
     # First word, one past the last, and name of every buffer that is needed, by address.
     needed = [(-1, 0, "the start"), (scratchpad_words, scratchpad_words, "the end")]
     started: dict[str, tuple[int, int, str]] = {}
+    written = _Written(words)
     for index, (sources, targets) in enumerate(touched):
         for place in sources:
-            assert place.buffer in started, (
+            assert written.has(place), (
                 f"operation {index} ({ops[index]}) reads words of {place.buffer} that none before "
                 "it wrote"
             )
+        for place in targets:
+            written.add(place)
         for name in (place.buffer for place in targets if place.buffer not in started):
             base = buffers[name].base
             block = started[name] = base, base + words[name], name
@@ -65,6 +72,37 @@ def check_buffers(ops: Sequence[Op], buffers: Mapping[str, Buffer], scratchpad_w
             needed.insert(at, block)
         for name in ending[index]:
             del needed[bisect_left(needed, started[name])]
+
+
+class _Written:
+    """The words of buffers that operations have written."""
+
+    def __init__(self, words: Mapping[str, int]) -> None:
+        self._words = words
+        self._whole: set[Place] = set()  # places of which every word is written
+        self._unmarked: dict[str, list[Place]] = defaultdict(list)
+        self._marks: dict[str, npt.NDArray[np.bool_]] = {}
+
+    def add(self, place: Place) -> None:
+        self._whole.add(place)
+        self._unmarked[place.buffer].append(place)
+
+    def has(self, place: Place) -> bool:
+        """Most places are read as they were written; for others, words are marked and looked at."""
+        if place not in self._whole:
+            buffer = place.buffer
+            marks = self._marks.setdefault(buffer, np.zeros(self._words[buffer], dtype=np.bool_))
+            for each in self._unmarked.pop(buffer, ()):
+                _region(each).of(marks)[...] = True
+            if not _region(place).of(marks).all():
+                return False
+            self._whole.add(place)
+        return True
+
+
+def _region(place: Place) -> Region:
+    """The words of a place in an array of its buffer."""
+    return Region(Memory.SCRATCHPAD, place.offset, place.rows, place.cols, place.stride)
 
 
 def check_program(program: Program) -> None:

@@ -11,7 +11,7 @@ from capra.compiler.ops import Op
 from capra.compiler.optimization import O0, Optimization
 from capra.compiler.overlap import check_buffers, check_program
 from capra.compiler.passes.block_attention import block_attention
-from capra.compiler.passes.buffers import Buffer, allocate_buffers
+from capra.compiler.passes.buffers import allocate_buffers
 from capra.compiler.passes.emit import emit_program
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
@@ -67,44 +67,38 @@ def compile_graph(
     observer("graph", lambda: print_graph(graph))
     scales = assign_scales(graph, ranges)
     observer("scales", lambda: print_scales(graph, scales))
-    lowered = _lower_until_it_fits(graph, scales, chip, reuse=reuse, optimize=optimize)
+    for attempt in dict.fromkeys(optimize - left_out for left_out in LEFT_OUT):
+        lowered = _lower(graph, scales, chip, attempt)
+        try:
+            buffers = allocate_buffers(lowered.ops, chip.scratchpad_words, reuse=reuse)
+        except CapacityError as error:
+            buffers, refusal = None, error
+        else:
+            break
     for name, text in lowered.states:
         observer(name, text)
-    check_buffers(lowered.ops, lowered.buffers, chip.scratchpad_words)
-    program = emit_program(*lowered[:5], chip)
+    if buffers is None:
+        raise refusal
+    check_buffers(lowered.ops, buffers, chip.scratchpad_words)
+    observer("buffers", lambda: print_buffers(buffers))
+    program = emit_program(*lowered[:4], buffers, chip)
     check_program(program)
     observer("emission", lambda: print_program(program))
     return program
 
 
 class _Lowered(NamedTuple):
-    """A graph as operations on buffers with addresses, and how to print what came before."""
+    """A graph as operations on symbolic buffers, and how to print what it was on the way."""
 
     graph: Graph
     scales: Scales
     places: Mapping[str, Place]
     ops: tuple[Op, ...]
-    buffers: Mapping[str, Buffer]
     states: tuple[tuple[str, Callable[[], str]], ...]
 
 
-def _lower_until_it_fits(
-    graph: Graph, scales: Scales, chip: Chip, *, reuse: bool, optimize: Optimization
-) -> _Lowered:
-    """With as many of the passes as the scratchpad has room for."""
-    *attempts, last = dict.fromkeys(optimize - left_out for left_out in LEFT_OUT)
-    for attempt in attempts:
-        try:
-            return _lower(graph, scales, chip, reuse=reuse, optimize=attempt)
-        except CapacityError:
-            continue
-    return _lower(graph, scales, chip, reuse=reuse, optimize=last)
-
-
-def _lower(
-    graph: Graph, scales: Scales, chip: Chip, *, reuse: bool, optimize: Optimization
-) -> _Lowered:
-    """The passes from attention to buffers; CapacityError for what the scratchpad does not hold."""
+def _lower(graph: Graph, scales: Scales, chip: Chip, optimize: Optimization) -> _Lowered:
+    """The passes from attention to transfers."""
     if "block-attention" in optimize:
         graph, scales = block_attention(graph, scales)
     places = apart = place_tensors(graph)
@@ -112,12 +106,10 @@ def _lower(
     ops = tiled = tile_operations(graph, scales, places, chip.operand_depth, shared_zeros=shared)
     if "joined-transfers" in optimize:
         places, ops = join_transfers(graph, places, ops)
-    buffers = allocate_buffers(ops, chip.scratchpad_words, reuse=reuse)
     states = (
         ("attention", lambda: print_graph(graph)),
         ("views", lambda: print_places(apart)),
         ("tiles", lambda: print_operations(tiled)),
         ("transfers", lambda: print_operations(ops)),
-        ("buffers", lambda: print_buffers(buffers)),
     )
-    return _Lowered(graph, scales, places, ops, buffers, states)
+    return _Lowered(graph, scales, places, ops, states)

@@ -4,6 +4,7 @@ What the table says of an operation holds for all of its instructions, so it is 
 them at once: limits, regions, cycles. Objects are made when somebody looks at an instruction.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,7 +69,7 @@ class Code(Sequence[Instruction]):
         tables = [np.empty((0, ROW_LENGTH), dtype=np.int64)]
         for are_rows, run in groupby(parts, lambda part: isinstance(part, tuple)):
             together = list(run)
-            tables.append(np.array(together) if are_rows else np.vstack(together))
+            tables.append(np.array(together, dtype=np.int64) if are_rows else np.vstack(together))
         self._table: Int64Array = np.concatenate(tables)
         for group in self.groups:
             legal = np.ones(len(group.at), dtype=np.bool_)
@@ -83,7 +84,8 @@ class Code(Sequence[Instruction]):
         """The code of these instructions."""
         if isinstance(instructions, Code):
             return instructions
-        return cls(FORMS[inst.mnemonic].row(*inst.operands) for inst in instructions)
+        rows = (FORMS[inst.mnemonic].row(*inst.operands) for inst in instructions)
+        return cls(tuple(map(operator.index, row)) for row in rows)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

@@ -198,7 +198,7 @@ def row(mnemonic: str, /, **fields: int) -> Row:
             f"unknown instruction {mnemonic!r}, expected one of {', '.join(BY_MNEMONIC)}"
         )
     try:
-        made: Row = form.row(**fields)
+        made = form.row(**fields)
     except TypeError:
         for name in form.index:
             if name not in fields:
@@ -207,7 +207,7 @@ def row(mnemonic: str, /, **fields: int) -> Row:
         raise ProgramError(
             f"{mnemonic} has no field {extra[0]}, expected {' '.join(form.index)}"
         ) from None
-    return made
+    return tuple(map(operator.index, made))
 
 
 def check_on_chip(inst: Instruction, chip: Chip) -> None:

@@ -167,6 +167,7 @@ class Program:
         for home in self.tensors.values():
             end = home.base + (home.rows - 1) * home.stride + home.cols
             in_memory = home.base >= 0 and end <= words
+            in_memory &= min(home.rows, home.cols) >= 1
             in_memory &= home.rows == 1 or home.stride >= home.cols
             if not (in_memory and 0 <= home.first <= home.ready <= home.until < size):
                 raise ProgramError(

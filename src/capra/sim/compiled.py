@@ -86,8 +86,7 @@ def _widened(rows: Rows) -> Rows:
     d, a, b, m, n, k, sd, sa, sb, t, _ = wide[:, _OPERANDS:].T.astype(np.int64)
     right_end = b + np.where(t, (n - 1) * sb + k, (k - 1) * sb + n)
     good = (m == 1) | (sd >= n)
-    for start, end in ((a, a + (m - 1) * sa + k), (b, right_end)):
-        good &= (end <= d) | (start >= d + (m - 1) * sd + n)
+    good &= (right_end <= d) | (b >= d + (m - 1) * sd + n)  # no D meets A, which is its own
     rows = rows.copy()
     rows[first[good]] = wide[good]
     kept: Rows = rows[~beside | ~good[np.cumsum(~beside) - 1]]
