@@ -370,6 +370,14 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "src/capra/compiler/passes/emit.py": {
         (
+            "if node.kind is Kind.RELU and not graph.is_materialized(node.inputs[0]):",
+            "if node.kind is Kind.RELU and not graph.is_materialized(node.inputs[ -1]):",
+        ): _ONE_INPUT,
+        (
+            'return f"{print_node(graph[node.inputs[0]])}\\n{print_node(node)}"',
+            'return f"{print_node(graph[node.inputs[ -1]])}\\n{print_node(node)}"',
+        ): _ONE_INPUT,
+        (
             "@lru_cache(maxsize=4096)",
             "@lru_cache(maxsize= 4095)",
         ): _CACHE_SIZE,

@@ -202,11 +202,9 @@ def _homes(
         )  # fmt: skip
 
     for node in graph:
-        if node.kind in _VIEWS:
-            parts = [written[part] for part in node.inputs if part in written]
-            if len(parts) == len(node.inputs):
-                firsts, readies = zip(*parts, strict=True)
-                written[node.name] = min(firsts), max(readies)
+        if node.kind in _VIEWS and all(part in written for part in node.inputs):
+            writers = [written[part] for part in node.inputs]
+            written[node.name] = min(w[0] for w in writers), max(w[1] for w in writers)
         # Else nothing writes it: a leaf that nothing reads, or a product fused into its relu.
         if node.name in written:
             add(node.name, places[node.name], scales.scale.get(node.name))
