@@ -28,7 +28,7 @@ _AS_WIDE: Final = (
 _COLUMNS: Final = "only the columns of these places are compared"
 _SAME_FACTORS: Final = (
     "rows read views of the same tensors, and have the same scales and factors where this is "
-    "asked: their rescales are equal"
+    "asked: their rescales are equal, and one object, since a factor's is kept"
 )
 _CACHE_SIZE: Final = (
     "how many results are kept changes the time that programs take to make, no program"
@@ -238,12 +238,11 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): "it is asked of what something reads",
         (
             "and scales.product[mine.name] == scales.product[other.name]",
-            "and scales.product[mine.name] is not scales.product[other.name]",
+            "and scales.product[mine.name] is scales.product[other.name]",
         ): _SAME_FACTORS,
         (
             "and scales.softmax_index[head.probs.name] == scales.softmax_index[above.probs.name]",
-            "and scales.softmax_index[head.probs.name] is not "
-            "scales.softmax_index[above.probs.name]",
+            "and scales.softmax_index[head.probs.name] is scales.softmax_index[above.probs.name]",
         ): _SAME_FACTORS,
     },
     "src/capra/compiler/bounds.py": {

@@ -96,7 +96,7 @@ def test_names_that_look_like_the_passs_own_are_avoided(name: str) -> None:
 def spoiled(change: Callable[[Graph], None]) -> Graph:
     """Three rows of attention, with something else in the graph or with another third row."""
     graph = Graph("spoiled")
-    for name in ("q", "k", "v", "other"):
+    for name in ("q", "k", "v", "also", "zero"):
         graph.input(name, 6, 4)
     parts = [attention_row(graph, row, row + 2, 1, 4, k="k", v="v") for row in range(2)]
     change(graph)
@@ -149,7 +149,8 @@ def test_rows_that_follow_each_other_are_rewritten() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        third_row(seen=5), third_row(seen=3), third_row(k="other"), third_row(v="other"),
+        third_row(seen=5), third_row(seen=3), third_row(k="also"), third_row(k="zero"),
+        third_row(v="also"), third_row(v="zero"), other_third_row(query=1),
         third_row(tag=".own_scale"), third_row(as_matmul=True),
         scores_are_an_output, probabilities_are_read_twice,
         products_are_read_twice, other_third_row(prefix=2), other_third_row(query=3),
