@@ -626,7 +626,7 @@ def test_train_writes_what_was_trained(
     assert (tmp_path / "new").read_bytes() == (checkpoints / "good").read_bytes()
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 1)])
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])
 def test_what_stops_a_command_from_outside(
     error: type[BaseException], code: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -638,6 +638,21 @@ def test_what_stops_a_command_from_outside(
     monkeypatch.setattr("sys.stdout.fileno", lambda: null, raising=False)
     assert cli() == Result(code, "", "")
     os.close(null)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["--version"], ["compile", "--model", "random", "--emit", "tiles"], ["table"]],
+    ids=["flushed at the end", "printed", "drawn by rich"],
+)
+def test_a_reader_that_goes_ends_a_command_quietly(args: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(  # noqa: S603
+        [SCRIPT, *args], stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_the_package_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
