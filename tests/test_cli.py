@@ -159,6 +159,17 @@ def test_counts_are_whole_numbers_from_0(option: str, value: str, cli: Cli) -> N
 
 
 @pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("decode", "--model-seed"), ("decode", "--draft-seed"), ("plan", "--draft-seed"),
+        ("serving", "--seed"), ("train", "--seed"),
+    ],
+)  # fmt: skip
+def test_a_seed_below_0_is_no_other_name_of_that_above(command: str, option: str, cli: Cli) -> None:
+    _assert_refused(cli(command, option, "-3"), option, "-3, expected a whole number of at least 0")
+
+
+@pytest.mark.parametrize(
     ("args", "parts"),
     [
         (["decode", "--model", "nope"], ["model is 'nope', expected structured, random, pydoc"]),

@@ -51,7 +51,7 @@ ModelOption = Annotated[
 ]
 ModelSeedOption = Annotated[
     int,
-    typer.Option("--model-seed", parser=whole, help="Seed of a structured or random model."),
+    typer.Option("--model-seed", parser=count, help="Seed of a structured or random model."),
 ]
 DraftOption = Annotated[
     str,
@@ -69,7 +69,7 @@ DraftNoiseOption = Annotated[
 ]
 DraftSeedOption = Annotated[
     int,
-    typer.Option("--draft-seed", parser=whole, help="Seed of that noise or of a random draft."),
+    typer.Option("--draft-seed", parser=count, help="Seed of that noise or of a random draft."),
 ]
 GuessesOption = Annotated[
     int,
