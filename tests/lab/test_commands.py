@@ -82,6 +82,11 @@ def test_plan_of_a_draft(cli: Cli, model: Path) -> None:
     assert shown.out.count("+0.0%") >= 2, "the profile of both Ks is right"
 
 
+def test_plan_of_one_token_makes_no_guess(cli: Cli, model: Path) -> None:
+    shown = cli("plan", "--model", model, *QUICK, "-n", "1", "--measure", "none").out
+    assert shown.startswith("Speculation changes nothing: in a run of 1 token no guess is ever mad")
+
+
 def test_plan_measures_what_it_is_told(cli: Cli, model: Path) -> None:
     def measured(what: str) -> list[int]:
         record = cli("plan", "--model", model, *QUICK, "--measure", what, "--json").json()
