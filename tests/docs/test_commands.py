@@ -26,6 +26,11 @@ MINUTES = ("capra train", "capra eval --model my", "capra decode --model my")
 """Commands that take minutes or need what such a command makes."""
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_extras_are_installed_from_the_checkout(page: Path) -> None:
+    assert "capra[" not in page.read_text(), "no index has it"
+
+
 def console_lines(page: Path) -> Iterator[str]:
     for block in re.findall(r"```console\n(.*?)```", page.read_text(), flags=re.DOTALL):
         yield from (line[2:] for line in block.splitlines() if line.startswith("$ "))

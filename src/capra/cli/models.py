@@ -56,7 +56,7 @@ def evaluate(
         print_table(tensor_error_table(record["tensor_errors"]))
 
 
-@app.command(epilog="Example: capra train --output my.safetensors (needs the extra: capra[train])")
+@app.command(epilog="Example: capra train --output my.safetensors (needs pip install '.[train]')")
 def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="Checkpoint file to write.")],
     seed: Annotated[int, typer.Option(parser=count, help="Seed of weights and batches.")] = 0,
