@@ -8,6 +8,7 @@ import os
 import runpy
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,16 @@ def test_a_damaged_program_file_is_refused(cli: Cli, tmp_path: Path) -> None:
 )
 def test_a_user_sees_the_same_refusals(args: list[str], part: str) -> None:
     _assert_refused(_script(*args), part)
+
+
+def test_an_engine_that_is_not_installed_is_refused_with_what_installs_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPRA_ENGINE", "compiled")
+    monkeypatch.setattr("capra.sim.machine.has_numba", lambda: False)
+    _assert_refused(
+        cli("decode", "--model", "random", "--json"), "pip install '.[fast]' in the checkout"
+    )
 
 
 def test_the_version() -> None:
@@ -664,6 +675,20 @@ def test_a_reader_that_goes_ends_a_command_quietly(args: list[str]) -> None:
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("way", ["module", "script"])
+def test_ctrl_c_while_the_command_is_imported_ends_it_quietly(way: str, tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    module, name = project["project"]["scripts"]["capra"].split(":")
+    ways = {"module": ["-m", "capra"], "script": ["-c", f"from {module} import {name}; {name}()"]}
+    path = os.pathsep.join((str(tmp_path), str(Path(capra.__file__).parents[1])))
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, *ways[way], "--version"], capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_the_package_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
