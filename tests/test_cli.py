@@ -177,7 +177,10 @@ def test_a_seed_below_0_is_no_other_name_of_that_above(command: str, option: str
         (["decode", "--model", ""], ["model is '', expected"]),
         (["decode", "--model", "/"], ["model is '/', expected"]),
         (["decode", "--model", "a" * 5000], ["expected structured, random, pydoc"]),
-        (["decode", "--model", "random", "--prompt", "x"], ["'x'", "expected a start token"]),
+        (
+            ["decode", "--model", "random", "--prompt", "x"],
+            ["'x'", "expected a start token (--start-t"],
+        ),
         (["decode", "--model", "random", "--start-token", "16"], ["16, expected 0 .. 15"]),
         (["decode", "--model", "random", "--model-seed", "x"], ["'x', expected a whole number"]),
         (["decode", "--model", "random", "--external-words", "2000"], ["expected at most 2000"]),

@@ -129,10 +129,15 @@ def test_plan_looks_no_further_than_the_context_by_default(cli: Cli, model: Path
         (("--acceptance", "0.5", "--draft-cycles", "1e10"), "expected a number of 0 .. 1e+09"),
         (("--acceptance", "0.5", "--draft-cycles", "nan"), "expected a number of 0 .. 1e+09"),
         (("--acceptance", "0.5,1.5"), "the acceptance is 1.5, expected numbers of 0 .. 1"),
-        (("--acceptance", ""), "found '', expected a number"),
+        (("--acceptance", ""), "--acceptance: found '', expected a number"),
+        (("--synthetic-acceptance", "0.5,,0.3"), "--synthetic-acceptance: found '', expected a n"),
         (("--acceptance", "0.5", "--measure", "best"), "nothing can be run"),
         (("--measure", "3"), "--measure has 3, expected at most 2"),
-        (("--measure", "some"), "found 'some', expected a whole number"),
+        (
+            ("--measure", "some"),
+            "--measure: found 'some', expected a whole number of at least 1 (several with commas), "
+            "best, all or none",
+        ),
         (("--measure", "0"), "expected a whole number of at least 1"),
     ],
 )
