@@ -701,6 +701,11 @@ def test_the_package_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stopped.value.code == 2
 
 
+def test_certify_says_how_long_its_default_takes(cli: Cli) -> None:
+    shown = " ".join(cli("certify", "--help").out.split())
+    assert "All of pydoc, the default, takes minutes" in shown
+
+
 def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:
     args = [
         "certify",
