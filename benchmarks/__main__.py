@@ -1,14 +1,15 @@
 """`make bench`: measures the tool itself and writes docs/reference/bench.json."""
 
 import argparse
-import json
 from pathlib import Path
 
 from benchmarks.commands import commands
 from benchmarks.compiler import compiler
 from benchmarks.engines import engines
 from benchmarks.growth import growth
-from benchmarks.records import BENCH, Record, environment, write
+from benchmarks.records import BENCH, Record, environment, read_bench, write
+from capra.errors import InputError
+from capra.files import check_writable
 
 
 def main() -> None:
@@ -21,8 +22,12 @@ def main() -> None:
     if unknown := set(arguments.parts) - parts.keys():
         parser.error(f"{', '.join(sorted(unknown))} found, expected {', '.join(parts)}")
     record: Record = {"kind": "bench", "environments": {}}
-    if arguments.parts and arguments.output.exists():
-        record = json.loads(arguments.output.read_text())
+    try:  # before minutes of measuring
+        check_writable(arguments.output)
+        if arguments.parts and arguments.output.exists():
+            record = read_bench(arguments.output)
+    except InputError as error:
+        parser.error(str(error))
     for name, part in parts.items():
         if name in (arguments.parts or parts):
             record["environments"][name] = environment()

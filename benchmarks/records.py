@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capra import __version__
+from capra.errors import InputError
 from capra.files import write_atomically
 
 Record = dict[str, Any]
@@ -38,6 +39,23 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def read_bench(path: Path) -> Record:
+    """The record of an earlier run, whose other parts stay. InputError if it is none."""
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as a record of this command: {error}") from None
+    if not (
+        isinstance(record, dict)
+        and record.get("kind") == "bench"
+        and isinstance(record.get("environments"), dict)
+    ):
+        raise InputError(
+            f"{path} is JSON of another kind, expected a record of this command or no file"
+        )
+    return record
 
 
 def write(path: Path, record: Record) -> None:

@@ -8,6 +8,7 @@ import os
 import runpy
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -159,13 +160,27 @@ def test_counts_are_whole_numbers_from_0(option: str, value: str, cli: Cli) -> N
 
 
 @pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("decode", "--model-seed"), ("decode", "--draft-seed"), ("plan", "--draft-seed"),
+        ("serving", "--seed"), ("train", "--seed"),
+    ],
+)  # fmt: skip
+def test_a_seed_below_0_is_no_other_name_of_that_above(command: str, option: str, cli: Cli) -> None:
+    _assert_refused(cli(command, option, "-3"), option, "-3, expected a whole number of at least 0")
+
+
+@pytest.mark.parametrize(
     ("args", "parts"),
     [
         (["decode", "--model", "nope"], ["model is 'nope', expected structured, random, pydoc"]),
         (["decode", "--model", ""], ["model is '', expected"]),
         (["decode", "--model", "/"], ["model is '/', expected"]),
         (["decode", "--model", "a" * 5000], ["expected structured, random, pydoc"]),
-        (["decode", "--model", "random", "--prompt", "x"], ["'x'", "expected a start token"]),
+        (
+            ["decode", "--model", "random", "--prompt", "x"],
+            ["'x'", "expected a start token (--start-t"],
+        ),
         (["decode", "--model", "random", "--start-token", "16"], ["16, expected 0 .. 15"]),
         (["decode", "--model", "random", "--model-seed", "x"], ["'x', expected a whole number"]),
         (["decode", "--model", "random", "--external-words", "2000"], ["expected at most 2000"]),
@@ -247,6 +262,16 @@ def test_a_damaged_program_file_is_refused(cli: Cli, tmp_path: Path) -> None:
 )
 def test_a_user_sees_the_same_refusals(args: list[str], part: str) -> None:
     _assert_refused(_script(*args), part)
+
+
+def test_an_engine_that_is_not_installed_is_refused_with_what_installs_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPRA_ENGINE", "compiled")
+    monkeypatch.setattr("capra.sim.machine.has_numba", lambda: False)
+    _assert_refused(
+        cli("decode", "--model", "random", "--json"), "pip install '.[fast]' in the checkout"
+    )
 
 
 def test_the_version() -> None:
@@ -626,7 +651,7 @@ def test_train_writes_what_was_trained(
     assert (tmp_path / "new").read_bytes() == (checkpoints / "good").read_bytes()
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 1)])
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])
 def test_what_stops_a_command_from_outside(
     error: type[BaseException], code: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -640,11 +665,45 @@ def test_what_stops_a_command_from_outside(
     os.close(null)
 
 
+@pytest.mark.parametrize(
+    "args",
+    [["--version"], ["compile", "--model", "random", "--emit", "tiles"], ["table"]],
+    ids=["flushed at the end", "printed", "drawn by rich"],
+)
+def test_a_reader_that_goes_ends_a_command_quietly(args: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(  # noqa: S603
+        [SCRIPT, *args], stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("way", ["module", "script"])
+def test_ctrl_c_while_the_command_is_imported_ends_it_quietly(way: str, tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    module, name = project["project"]["scripts"]["capra"].split(":")
+    ways = {"module": ["-m", "capra"], "script": ["-c", f"from {module} import {name}; {name}()"]}
+    path = os.pathsep.join((str(tmp_path), str(Path(capra.__file__).parents[1])))
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, *ways[way], "--version"], capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_the_package_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["capra", "--nothing"])
     with pytest.raises(SystemExit) as stopped:
         runpy.run_module("capra", run_name="__main__")
     assert stopped.value.code == 2
+
+
+def test_certify_says_how_long_its_default_takes(cli: Cli) -> None:
+    shown = " ".join(cli("certify", "--help").out.split())
+    assert "All of pydoc, the default, takes minutes" in shown
 
 
 def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:

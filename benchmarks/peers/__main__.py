@@ -12,6 +12,8 @@ from benchmarks.peers.zigzag import zigzag
 from benchmarks.processes import PYTHON, measure, measure_output
 from benchmarks.records import PEERS, Record, environment, say, write
 from capra.cosim.toolchain import Simulator
+from capra.errors import InputError
+from capra.files import check_writable
 
 COMMAND = (*PYTHON, "benchmarks.peers.matmul")
 
@@ -29,6 +31,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=PEERS)
     arguments = parser.parse_args()
+    try:  # before minutes of measuring
+        check_writable(arguments.output)
+    except InputError as error:
+        parser.error(str(error))
     record: Record = {
         "kind": "peers",
         "environment": environment(),

@@ -8,13 +8,16 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from capra.cli.app import app
 from capra.cosim.toolchain import Simulator, is_installed
+from capra.lab.sweep.spec import load_sweep
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -24,6 +27,11 @@ SET_UP = ("make ", ".venv/bin/pip ")
 
 MINUTES = ("capra train", "capra eval --model my", "capra decode --model my")
 """Commands that take minutes or need what such a command makes."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_extras_are_installed_from_the_checkout(page: Path) -> None:
+    assert "capra[" not in page.read_text(), "no index has it"
 
 
 def console_lines(page: Path) -> Iterator[str]:
@@ -92,6 +100,28 @@ def test_the_tutorial_prints_what_it_quotes(tmp_path: Path) -> None:
             lines = block.splitlines()
             assert all(line.startswith("$ ") for line in lines), block
             printed = "".join(run_command(line[2:], tmp_path) for line in lines)
+
+
+def test_git_leaves_alone_what_the_commands_write_in_a_checkout() -> None:
+    option = r"(?:>|-o|--output|--csv|--parquet|--figures|--traces|--wave) (\S+)"
+    written = {name for page in PAGES for line in console_lines(page)
+               for name in re.findall(option, line)}  # fmt: skip
+    assert {"table.json", "figures", "rows.csv", "my.safetensors", "verify.vcd"} <= written
+    patterns = [line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines()]
+    refused = {"verify.png"}
+    assert [name for name in sorted(written - refused)
+            if not any(fnmatch(name, pattern) for pattern in patterns)] == []  # fmt: skip
+
+
+def test_the_spec_of_the_sweep_page_is_the_first_grid_of_the_example() -> None:
+    text = (ROOT / "docs/guides/sweeps.md").read_text()
+    (spec,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    example = ROOT / "examples/sweep.toml"
+    assert tomllib.loads(spec)["grid"] == tomllib.loads(example.read_text())["grid"][:1]
+    said = re.search(r"here (\d+) cells.*?(\d+) cells.*?(\d+) in all", text, flags=re.DOTALL)
+    assert said
+    first, second, both = map(int, said.groups())
+    assert first + second == both == len(load_sweep(example).cells)
 
 
 def test_pages_name_only_commands_that_exist() -> None:

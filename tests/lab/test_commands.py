@@ -82,6 +82,11 @@ def test_plan_of_a_draft(cli: Cli, model: Path) -> None:
     assert shown.out.count("+0.0%") >= 2, "the profile of both Ks is right"
 
 
+def test_plan_of_one_token_makes_no_guess(cli: Cli, model: Path) -> None:
+    shown = cli("plan", "--model", model, *QUICK, "-n", "1", "--measure", "none").out
+    assert shown.startswith("Speculation changes nothing: in a run of 1 token no guess is ever mad")
+
+
 def test_plan_measures_what_it_is_told(cli: Cli, model: Path) -> None:
     def measured(what: str) -> list[int]:
         record = cli("plan", "--model", model, *QUICK, "--measure", what, "--json").json()
@@ -124,10 +129,15 @@ def test_plan_looks_no_further_than_the_context_by_default(cli: Cli, model: Path
         (("--acceptance", "0.5", "--draft-cycles", "1e10"), "expected a number of 0 .. 1e+09"),
         (("--acceptance", "0.5", "--draft-cycles", "nan"), "expected a number of 0 .. 1e+09"),
         (("--acceptance", "0.5,1.5"), "the acceptance is 1.5, expected numbers of 0 .. 1"),
-        (("--acceptance", ""), "found '', expected a number"),
+        (("--acceptance", ""), "--acceptance: found '', expected a number"),
+        (("--synthetic-acceptance", "0.5,,0.3"), "--synthetic-acceptance: found '', expected a n"),
         (("--acceptance", "0.5", "--measure", "best"), "nothing can be run"),
         (("--measure", "3"), "--measure has 3, expected at most 2"),
-        (("--measure", "some"), "found 'some', expected a whole number"),
+        (
+            ("--measure", "some"),
+            "--measure: found 'some', expected a whole number of at least 1 (several with commas), "
+            "best, all or none",
+        ),
         (("--measure", "0"), "expected a whole number of at least 1"),
     ],
 )

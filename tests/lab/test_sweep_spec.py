@@ -85,6 +85,8 @@ def test_another_content_of_a_file_makes_another_cell(field: str, tmp_path: Path
         ("[[grid]]\ndraft_noise = [3, 3.0]", "draft_noise has 3.0 twice"),
         (f"[[grid]]\noptimize = ['1', '{','.join(OPTIMIZATIONS)}']", "optimize has '1' twice"),
         ("[[grid]]\nk = -1", "k is -1, expected a whole number of 0 .. 9223372036854775807"),
+        ("[[grid]]\nmodel_seed = -1", "model_seed is -1, expected a whole number of 0 .. "),
+        ("[[grid]]\ndraft_seed = [1, -1]", "draft_seed is -1, expected a whole number of 0 .. "),
         ("[[grid]]\nmodel_seed = 9223372036854775808", "is 9223372036854775808, expected a whole"),
         ("[[grid]]\nmodel = 1", "model is 1, expected a text"),
         ("[[grid]]\nmodel = 'nope'", "model is 'nope', expected structured, random, pydoc or an"),

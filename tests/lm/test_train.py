@@ -22,7 +22,7 @@ def test_no_steps_are_refused() -> None:
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match=r"torch is not installed, expected .* capra\[train\]"):
+    with pytest.raises(InputError, match=r"torch is not .* pip install '\.\[train\]' in the"):
         train(seed=0, steps=1)
 
 

@@ -65,6 +65,14 @@ def test_the_verdict_comes_first(changes: dict[str, Any], sentence: str) -> None
     assert "810 cycles (assumed)" in plan_lines(RECORD | {"draft_cycles_assumed": True})[1]
 
 
+def test_a_run_of_one_token_makes_no_guess() -> None:
+    once = RECORD | {"new_tokens": 1, "pays": False, "best": {"k": 1, "speedup": 1.0}}
+    first, second = plan_lines(once | {"needed": {"k": 1, "acceptance": 0.0}})
+    assert first == "Speculation changes nothing: in a run of 1 token no guess is ever made."
+    assert second.startswith("1 token, 268,346 cycles plainly;")
+    assert "It needs an acceptance of 37.6%" in plan_lines(once)[0]
+
+
 def test_every_k_has_its_line() -> None:
     lines = printed_rows(guesses_table(RECORD))
     assert lines["K"] == [

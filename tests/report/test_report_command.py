@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.command import Cli, Result
 from tests.report.samples import RECORDS, printed, profile_record
 
 from capra.cli.app import app
@@ -46,6 +47,17 @@ def test_figures_and_traces_go_to_folders(records: list[str], tmp_path: Path) ->
         assert json.loads(path.read_text())["traceEvents"]
 
 
+def test_a_folder_for_nothing_is_not_made_and_that_is_said(cli: Cli, tmp_path: Path) -> None:
+    path, folder = tmp_path / "table.json", tmp_path / "traces"
+    path.write_text(json.dumps(RECORDS["table"]()))
+    assert cli("report", path, "--traces", folder) == Result(
+        0, "",
+        f"{folder}: not written, as no record has a trace, as those of decode, trace and profile "
+        "have\n",
+    )  # fmt: skip
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -60,7 +72,7 @@ def test_what_cannot_be_written_is_refused(
 ) -> None:
     before = sorted(tmp_path.iterdir())
     with pytest.raises(InputError, match=sentence):
-        report(records[3], *(argument.format(tmp_path) for argument in arguments))
+        report(*records, *(argument.format(tmp_path) for argument in arguments))
     assert sorted(tmp_path.iterdir()) == before
 
 

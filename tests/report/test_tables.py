@@ -70,6 +70,7 @@ def test_the_certificate_is_a_sentence() -> None:
     assert run_certificate_line(equal) == (
         "certificate: 1,074 rows, every integer of logits, keys and values equal; digest ab12."
     )
+    assert run_certificate_line(equal | {"rows": 1}).startswith("certificate: 1 row, every")
     more = run_certificate_line(equal | {"uncompared_rows": 2})
     assert "equal; 2 more of the speculative run not compared; digest" in more
     found = {"position": 7, "part": "l0.k", "element": 3, "plain": -4, "speculative": 5}

@@ -22,6 +22,9 @@ COLLECTOR_THRESHOLDS: Final = (100_000, 50, 50)
 """Python's (700, 10, 10) looks through all that compiling made every few programs. Nearly all of it
 lives, so an eighth of a decoding run would go into looking for what is not there."""
 
+CLOSED_PIPE: Final = 128 + 13
+"""What a shell says of a tool that SIGPIPE ended, as `... | head -1` ends one."""
+
 
 def main() -> None:
     """Run the command line; every refusal becomes one sentence on stderr and exit code 2."""
@@ -38,11 +41,15 @@ def main() -> None:
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
+    except SystemExit as stopped:
+        if isinstance(stopped.__context__, BrokenPipeError):  # typer and rich exit with 1 then
+            sys.exit(CLOSED_PIPE)
+        raise
     except (OSError, UnicodeEncodeError) as error:
         # stdout takes no more; point it elsewhere, so that closing it does not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            sys.exit(1)
+            sys.exit(CLOSED_PIPE)
         print(f"error: cannot write the output: {error}", file=sys.stderr)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)

@@ -52,7 +52,10 @@ def certify(
     scratchpad_words: ScratchpadOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove that blocks compute the rows of plain steps, whatever the weights and the text."""
+    """Prove that blocks compute the rows of plain steps, whatever the weights and the text.
+
+    All of pydoc, the default, takes minutes; a smaller --max-context or --max-rows less.
+    """
     from capra.certify.certificate import Subject
     from capra.certify.certificate import certify as run_certify
     from capra.compiler.optimization import names_of, parse_optimization

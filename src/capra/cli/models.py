@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from capra.cli.app import app
-from capra.cli.options import JsonOption, ModelOption, positive, whole
+from capra.cli.options import JsonOption, ModelOption, count, positive
 from capra.cli.output import print_json, print_table, progress_bar, say
 from capra.cli.runs import chosen_model
 
@@ -56,10 +56,10 @@ def evaluate(
         print_table(tensor_error_table(record["tensor_errors"]))
 
 
-@app.command(epilog="Example: capra train --output my.safetensors (needs the extra: capra[train])")
+@app.command(epilog="Example: capra train --output my.safetensors (needs pip install '.[train]')")
 def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="Checkpoint file to write.")],
-    seed: Annotated[int, typer.Option(parser=whole, help="Seed of weights and batches.")] = 0,
+    seed: Annotated[int, typer.Option(parser=count, help="Seed of weights and batches.")] = 0,
     steps: Annotated[
         int | None,
         typer.Option(parser=positive, help="Optimizer steps. [default: the recipe's]"),

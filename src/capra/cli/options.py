@@ -32,9 +32,12 @@ positive: Final = _number(int, "a whole number of at least 1", 1)
 real: Final = _number(float, "a number")
 
 
-def reals(text: str) -> tuple[float, ...]:
-    """Numbers with commas between them."""
-    return tuple(real(part) for part in text.split(","))
+def listed(option: str, text: str, read: Callable[[str], T], instead: str = "") -> tuple[T, ...]:
+    """Numbers with commas between them; a refusal names the option, and what it takes instead."""
+    try:
+        return tuple(read(part) for part in text.split(","))
+    except typer.BadParameter as error:
+        raise typer.BadParameter(f"{error.message}{instead}", param_hint=option) from None
 
 
 OptimizeOption = Annotated[
@@ -51,7 +54,7 @@ ModelOption = Annotated[
 ]
 ModelSeedOption = Annotated[
     int,
-    typer.Option("--model-seed", parser=whole, help="Seed of a structured or random model."),
+    typer.Option("--model-seed", parser=count, help="Seed of a structured or random model."),
 ]
 DraftOption = Annotated[
     str,
@@ -69,7 +72,7 @@ DraftNoiseOption = Annotated[
 ]
 DraftSeedOption = Annotated[
     int,
-    typer.Option("--draft-seed", parser=whole, help="Seed of that noise or of a random draft."),
+    typer.Option("--draft-seed", parser=count, help="Seed of that noise or of a random draft."),
 ]
 GuessesOption = Annotated[
     int,

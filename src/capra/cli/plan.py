@@ -18,9 +18,9 @@ from capra.cli.options import (
     PromptOption,
     ScratchpadOption,
     StartTokenOption,
+    listed,
     positive,
     real,
-    reals,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar
 from capra.cli.runs import chosen_model, settings_record
@@ -112,7 +112,8 @@ def plan(
         raise InputError(
             f"--draft-cycles is {draft_cycles}, expected a number of 0 .. {MAX_DRAFT_CYCLES:g}"
         )
-    given_rates = None if given is None else Rates(reals(given))
+    given_by = "--synthetic-acceptance" if acceptance is None else "--acceptance"
+    given_rates = None if given is None else Rates(listed(given_by, given, real))
     is_tiny = model in TINY_MODELS
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
     tokens = prompt_tokens(language_model, prompt, start_token)
@@ -175,7 +176,7 @@ def _measured(text: str, max_guesses: int) -> list[int] | None:
         return []
     if text == "all":
         return list(range(1, max_guesses + 1))
-    ks = [positive(part) for part in text.split(",")]
+    ks = list(listed("--measure", text, positive, " (several with commas), best, all or none"))
     if max(ks) > max_guesses:
         raise InputError(f"--measure has {max(ks)}, expected at most {max_guesses}, the largest K")
     return ks

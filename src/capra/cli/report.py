@@ -41,7 +41,7 @@ def report(
         check_writable(output)
         check_distinct([output], records)
     sources = read_records(records)
-    files: list[tuple[Path, bytes]] = []
+    pages, drawn, traced = (list[tuple[Path, bytes]]() for _ in range(3))
     if output is not None or figures is not None:
         from capra.report.figures import draw
         from capra.report.figures.style import png, svg
@@ -49,12 +49,12 @@ def report(
 
         drawings = list(draw(sources))
         if output is not None:
-            files.append((output, render_page(sources, drawings).encode()))
+            pages.append((output, render_page(sources, drawings).encode()))
         if figures is not None:
             with progress_bar("figures", len(drawings)) as advance:
                 for drawing in drawings:
-                    files.append((figures / f"{drawing.name}.png", png(drawing)))
-                    files.append((figures / f"{drawing.name}.svg", svg(drawing).encode()))
+                    drawn.append((figures / f"{drawing.name}.png", png(drawing)))
+                    drawn.append((figures / f"{drawing.name}.svg", svg(drawing).encode()))
                     advance()
     if traces is not None:
         from capra.report.perfetto import program_trace, run_trace
@@ -63,10 +63,17 @@ def report(
         for source in sources:
             if source.kind in makers:
                 trace = json.dumps(makers[source.kind](source.record)).encode()
-                files.append((traces / f"{source.name}.trace.json", trace))
+                traced.append((traces / f"{source.name}.trace.json", trace))
+    files = [*pages, *drawn, *traced]
     check_distinct((path for path, _ in files), records)
-    for folder in filter(None, (figures, traces)):
-        _make_folder(folder)
+    for folder, made, what in (
+        (figures, drawn, "a figure"),
+        (traces, traced, "a trace, as those of decode, trace and profile have"),
+    ):
+        if folder is not None and made:
+            _make_folder(folder)
+        elif folder is not None:
+            say(f"{folder}: not written, as no record has {what}")
     for path, data in files:
         write_atomically(path, data)
         say(f"{path}: {len(data):,} bytes")

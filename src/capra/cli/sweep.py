@@ -50,7 +50,7 @@ def sweep(
     ] = None,
     parquet: Annotated[
         Path | None,
-        typer.Option("--parquet", help="Write them as Parquet (needs the extra: capra[parquet])."),
+        typer.Option("--parquet", help="Write them as Parquet (needs pip install '.[parquet]')."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -22,7 +22,7 @@ def prompt_tokens(model: LanguageModel, prompt: str | None, start_token: int | N
         if prompt is not None:
             raise InputError(
                 f"the prompt is {prompt!r}, but model {model.config.name} has no text, expected a "
-                "start token"
+                "start token (--start-token)"
             )
         return [0]
     return CharTokenizer(model.characters).encode(DEFAULT_PROMPT if prompt is None else prompt)

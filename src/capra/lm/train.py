@@ -1,6 +1,6 @@
 """Training of the character model `pydoc`, for exactly the arithmetic that GA2 computes with.
 
-Needs torch, which only training needs: `pip install capra[train]`.
+Needs torch, which only training needs: `pip install '.[train]'` in the checkout.
 
 The model is the one of `capra.lm.model`: no normalization, no biases. The recipe:
 
@@ -120,7 +120,7 @@ def train(
         import torch
     except ModuleNotFoundError:
         raise InputError(
-            "torch is not installed, expected the extra: pip install capra[train]"
+            "torch is not installed, expected pip install '.[train]' in the checkout"
         ) from None
 
     torch.set_num_threads(1)

@@ -14,3 +14,8 @@ def plain_table(*headers: str) -> Table:
     for position, header in enumerate(headers):
         table.add_column(header, justify="left" if position == 0 else "right")
     return table
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts, in the plural unless it is 1."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

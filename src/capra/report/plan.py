@@ -4,7 +4,7 @@ from typing import Final
 
 from rich.table import Table
 
-from capra.report.layout import Record, plain_table
+from capra.report.layout import Record, counted, plain_table
 
 PREDICTORS: Final = ("geometric", "rates", "profile")
 SOURCES: Final = {"measured": "the draft's own", "given": "given", "synthetic": "synthetic"}
@@ -12,14 +12,14 @@ SOURCES: Final = {"measured": "the draft's own", "given": "given", "synthetic": 
 
 def plan_lines(record: Record) -> list[str]:
     """The verdict, and what it rests on."""
-    tokens, assumed = record["new_tokens"], record["draft_cycles_assumed"]
+    assumed = record["draft_cycles_assumed"]
     cost = f"{record['draft_cycles']:,.0f} cycles ({'assumed' if assumed else 'executed'})"
     if not record["draft_cycles"] and not assumed:
         cost = "nothing, the draft runs no program"
     return [
         _verdict(record),
-        f"{tokens} tokens, {record['plain_cycles']:,} cycles plainly; a guess costs {cost}; "
-        f"acceptance: {SOURCES[record['acceptance_source']]}.",
+        f"{counted(record['new_tokens'], 'token')}, {record['plain_cycles']:,} cycles plainly; "
+        f"a guess costs {cost}; acceptance: {SOURCES[record['acceptance_source']]}.",
     ]
 
 
@@ -33,6 +33,8 @@ def _verdict(record: Record) -> str:
         return f"Speculation pays: best with {found}."
     if needed is None:
         return f"Speculation does not pay, nor would it with a perfect draft: best with {found}."
+    if record["new_tokens"] == 1 and needed["acceptance"] == 0:
+        return "Speculation changes nothing: in a run of 1 token no guess is ever made."
     at_needed = record["ks"][needed["k"] - 1]["expected"]["conditional_acceptance"]
     return (
         f"Speculation does not pay: best with {found}. It needs an acceptance of "
@@ -105,10 +107,9 @@ def serving_formula_table(record: Record) -> Table:
 
 def serving_lines(record: Record) -> list[str]:
     """What was run for the second table."""
-    runs = record["runs"]
     return [
-        f"On the chip: {record['model']}, {runs} run{'s' * (runs != 1)} of "
-        f"{record['new_tokens']} tokens a line with a synthetic draft; executed: a step "
+        f"On the chip: {record['model']}, {counted(record['runs'], 'run')} of "
+        f"{counted(record['new_tokens'], 'token')} a line with a synthetic draft; executed: a step "
         f"{record['step_cycles']:,.0f} cycles, a guess {record['draft_cycles']:,.0f}. Behind a "
         "speedup, the formula's error.",
     ]

@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.table import Table
 
-from capra.report.layout import Record, plain_table
+from capra.report.layout import Record, counted, plain_table
 
 WORST_TENSORS: Final = 12
 """Rows of the table of tensor errors, besides the logits."""
@@ -72,8 +72,8 @@ def run_certificate_line(certificate: Record) -> str:
         )
     tail = f"; {extra} more of the speculative run not compared" if extra else ""
     return (
-        f"certificate: {rows:,} rows, every integer of logits, keys and values equal{tail}; "
-        f"digest {certificate['plain']['digest']}."
+        f"certificate: {counted(rows, 'row')}, every integer of logits, keys and values "
+        f"equal{tail}; digest {certificate['plain']['digest']}."
     )
 
 
@@ -92,7 +92,7 @@ def rtl_lines(rtl: Mapping[str, Record]) -> list[str]:
             else f"{mismatches:,} of them NOT EQUAL"
         )
         lines.append(
-            f"{name}: {programs:,} program{'s' * (programs != 1)} replayed on the RTL, {equal}: "
+            f"{name}: {counted(programs, 'program')} replayed on the RTL, {equal}: "
             f"{found['cycles']:,} cycles in {found['wall_seconds']:.2f} s ({found['version']})"
         )
     return lines

@@ -230,5 +230,7 @@ def _checked_engine(name: str) -> Engine:
     if name not in ENGINES:
         raise InputError(f"the engine is {name!r}, expected one of {', '.join(ENGINES)}")
     if name == "compiled" and not has_numba():
-        raise InputError("the engine is 'compiled', expected numba (the extra capra[fast])")
+        raise InputError(
+            "the engine is 'compiled', expected numba: pip install '.[fast]' in the checkout"
+        )
     return cast(Engine, name)

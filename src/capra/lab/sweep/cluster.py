@@ -1,4 +1,4 @@
-"""Workers as actors of a Ray cluster. Needs the extra: `pip install capra[ray]`."""
+"""Workers as actors of a Ray cluster. Needs `pip install '.[ray]'` in the checkout."""
 
 import os
 import signal

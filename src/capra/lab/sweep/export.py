@@ -23,7 +23,7 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
 
 
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
-    """One table with the types of COLUMNS; InputError without the extra capra[parquet]."""
+    """One table with the types of COLUMNS; InputError without the extra `parquet`."""
     arrow, parquet = load_arrow()
     types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
     schema = arrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])

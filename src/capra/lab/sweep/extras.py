@@ -7,10 +7,10 @@ from capra.errors import InputError
 
 
 def import_extra(package: str, extra: str) -> Any:
-    """The module of an optional package; InputError with the extra to install."""
+    """The module of an optional package; InputError that says how to install it."""
     try:
         return import_module(package)
     except ImportError:
         raise InputError(
-            f"{package} is not installed, expected the extra: pip install capra[{extra}]"
+            f"{package} is not installed, expected pip install '.[{extra}]' in the checkout"
         ) from None

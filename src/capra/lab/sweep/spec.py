@@ -30,7 +30,7 @@ MAX_CELLS: Final = 1_000_000
 MAX_INTEGER: Final = (1 << 63) - 1
 """What the database and Parquet hold."""
 
-COUNTS: Final = ("max_new_tokens", "k")
+COUNTS: Final = ("max_new_tokens", "k", "model_seed", "draft_seed")
 KINDS: Final = {str: "a text", int: "a whole number", float: "a number"}
 
 Axes = Mapping[str, Sequence[Any]]

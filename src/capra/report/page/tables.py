@@ -16,6 +16,7 @@ from capra.report.experiments import (
     runs_table,
 )
 from capra.report.figures.speedup import run_name
+from capra.report.layout import counted
 from capra.report.page.markup import Html, element, join, table
 from capra.report.plan import serving_chip_table, serving_formula_table, serving_lines
 from capra.report.records import Source
@@ -127,7 +128,7 @@ def _decode(record: Record) -> Html:
     line = element(
         "p",
         f"Model {settings['model']}, draft {settings['draft']}{noise}, {k} guesses a block: "
-        f"{len(plain['tokens'])} tokens after a prompt of {len(settings['prompt'])}.",
+        f"{counted(len(plain['tokens']), 'token')} after a prompt of {len(settings['prompt'])}.",
     )
     units = list(plain["cycles_by_unit"])
     rows = [
