@@ -23,6 +23,7 @@ from capra.numerics import (
     RECIPROCAL_BITS,
     RECIPROCAL_SHIFT,
     SOFTMAX_ONE,
+    UNITY,
     Int64Array,
     Rescale,
     check_int8,
@@ -432,6 +433,12 @@ def test_softmax_widths_hold_at_the_extremes() -> None:
     assert set(softmax_row(np.zeros(longest, np.int8), 65535, 1).tolist()) == {1}
 
 
+def test_unity_changes_no_int8_integer_and_is_left_out_by_name() -> None:
+    every = np.arange(-127, 128)
+    assert requantize(every, UNITY.multiplier, UNITY.shift).tolist() == every.tolist()
+    assert UNITY.is_identity and rescale_for(1.0) == UNITY
+
+
 # check_int8
 
 
@@ -444,6 +451,7 @@ def test_integers_outside_int8_are_refused(value: int) -> None:
 def test_both_ends_of_int8_are_accepted() -> None:
     """Refused as soon as either end is one further."""
     check_int8("x", np.array([-127, 127]))
+    check_int8("x", np.array([-126, 0]))
     for further in ([-128, 127], [-127, 128]):
         with pytest.raises(RangeError):
             check_int8("x", np.array(further))
