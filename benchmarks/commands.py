@@ -1,8 +1,10 @@
 """How long commands take from start to end, after a first run that fills every cache on disk."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
-from benchmarks.processes import PYTHON, REPEATS, measure
+from benchmarks.processes import PYTHON, REPEATS, measure, summary
 from benchmarks.records import Record, say
 
 COMMANDS: Final = {
@@ -15,12 +17,18 @@ COMMANDS: Final = {
 
 
 def commands() -> Record:
-    """Each command: `measure` of it, and its target."""
-    record: Record = {}
-    for name, (arguments, target) in COMMANDS.items():
-        line = " ".join(("capra", *arguments))
-        say(line)
-        measure((*PYTHON, "capra", *arguments), 1)
-        seconds = measure((*PYTHON, "capra", *arguments), REPEATS)
-        record[name] = {"command": line, "target_seconds": target, **seconds}
-    return record
+    """Each command: its runs, in rounds that take turns, and its target."""
+    runs: dict[str, list[Record]] = defaultdict(list)
+    for number in range(1 + REPEATS):
+        for name, (arguments, _) in COMMANDS.items():
+            say(f"{_line(arguments)}, run {number} of {REPEATS}")
+            found = measure((*PYTHON, "capra", *arguments), 1)["runs"]
+            runs[name] += found if number else []
+    return {
+        name: {"command": _line(arguments), "target_seconds": target, **summary(runs[name])}
+        for name, (arguments, target) in COMMANDS.items()
+    }
+
+
+def _line(arguments: Sequence[str]) -> str:
+    return " ".join(("capra", *arguments))

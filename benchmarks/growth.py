@@ -1,8 +1,9 @@
 """How cycles, time and memory grow with one size, beside the law that each should follow.
 
 Every point is a process of its own, so that its peak memory is its own:
-`python -m benchmarks.growth AXIS SIZE` prints one. Rounds over all points take turns, since a machine
-may be slow for a while. Cycles are those that the simulator counted when it executed the program.
+`python -m benchmarks.growth AXIS SIZE` prints one. Rounds over all points take turns, since a
+machine may be slow for a while. Cycles are those that the simulator counted when it executed the
+program.
 """
 
 import argparse
@@ -81,7 +82,7 @@ def growth() -> Record:
 
 def quickest(runs: Sequence[Record]) -> Record:
     """The first run of a point, with the least seconds and memory of all."""
-    least = {
+    least: Record = {
         name: min(run[name] for run in runs)
         for name in ("compile_seconds", "simulate_seconds", "peak_mib")
         if name in runs[0]

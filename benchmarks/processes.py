@@ -37,7 +37,7 @@ def measure(
     Raises MeasureError when it fails.
     """
     runs = [_run(command, environment, directory)[0] for _ in range(repeats)]
-    return _summary(runs)
+    return summary(runs)
 
 
 def measure_output(
@@ -45,12 +45,13 @@ def measure_output(
 ) -> tuple[Record, Any]:
     """`measure` once, and the JSON that the command prints."""
     run, printed = _run(command, environment, None)
-    return _summary([run]), json.loads(printed)
+    return summary([run]), json.loads(printed)
 
 
-def _summary(runs: list[Record]) -> Record:
+def summary(runs: Sequence[Record]) -> Record:
+    """The least seconds, the most memory, and all runs."""
     best = {key: min(run[key] for run in runs) for key in ("process_seconds", "wall_seconds")}
-    return {**best, "peak_mib": max(run["peak_mib"] for run in runs), "runs": runs}
+    return {**best, "peak_mib": max(run["peak_mib"] for run in runs), "runs": [*runs]}
 
 
 def _run(
