@@ -9,7 +9,7 @@ from itertools import product
 from typing import Final
 
 from benchmarks.fit import AFFINE, fit
-from benchmarks.records import Record, say
+from benchmarks.records import Record, least, say
 from capra.compiler.optimization import O0, O1, Optimization
 from capra.compiler.passes.emit import forget_tiles
 from capra.isa.program import Program
@@ -39,9 +39,10 @@ def compiler() -> Record:
             for (level, optimize), rows in product(OPTIMIZATIONS.items(), ROWS):
                 say(f"compiling {name}, {rows} rows at {cache}, {level}, round {number + 1}")
                 case = {"model": name, "rows": rows, "cache": cache, "optimize": level}
-                times = {"target_milliseconds": target, **_case(model, optimize, rows, cache)}
-                rounds[*case.values()].append({**case, **times})
-    programs = [min(runs, key=lambda run: run["milliseconds"]) for runs in rounds.values()]
+                found = {"target_milliseconds": target, **_case(model, optimize, rows, cache)}
+                rounds[*case.values()].append({**case, **found})
+    times = ("milliseconds", "neighbour_milliseconds")
+    programs = [least(runs, *times) for runs in rounds.values()]
     return {"programs": programs, "by_instructions": _by_instructions()}
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.family import family_model
 from benchmarks.fit import AFFINE, QUADRATIC, Law, fit, tiled
 from benchmarks.processes import PYTHON, measure_output
-from benchmarks.records import Record, say
+from benchmarks.records import Record, least, say
 from capra.compiler.optimization import O1
 from capra.errors import CapacityError
 from capra.lm.target import ChipTarget, Role
@@ -27,6 +27,7 @@ from capra.sim.machine import Machine, has_numba
 
 CACHE: Final = 64
 ROUNDS: Final = 3
+MEASURED: Final = ("compile_seconds", "simulate_seconds", "peak_mib")
 COMPILATIONS: Final = 5
 SIMULATIONS: Final = 50
 
@@ -75,19 +76,9 @@ def growth() -> Record:
                 rounds[axis.what, size].append(run)
     record: Record = {}
     for axis in AXES.values():
-        points = [quickest(rounds[axis.what, size]) for size in axis.sizes]
+        points = [least(rounds[axis.what, size], *MEASURED) for size in axis.sizes]
         record[axis.what] = {"points": points, "fits": fits(axis, points)}
     return record
-
-
-def quickest(runs: Sequence[Record]) -> Record:
-    """The first run of a point, with the least seconds and memory of all."""
-    least: Record = {
-        name: min(run[name] for run in runs)
-        for name in ("compile_seconds", "simulate_seconds", "peak_mib")
-        if name in runs[0]
-    }
-    return {**runs[0], **least}
 
 
 def fits(axis: Axis, points: Sequence[Record]) -> Record:

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +40,12 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def least(runs: Sequence[Record], *names: str) -> Record:
+    """The first of some runs of one thing, with the least of all under the names that it has."""
+    found = {name: min(run[name] for run in runs) for name in names if name in runs[0]}
+    return {**runs[0], **found}
 
 
 def read_bench(path: Path) -> Record:
