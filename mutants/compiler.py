@@ -392,7 +392,7 @@ GROUP: Final = Group(
         ),
         Mutant(
             "overlap check of buffers asks for one written word only", _OVERLAP,
-            "_region(place).of(marks).all()", "_region(place).of(marks).any()",
+            "place.of(marks).all()", "place.of(marks).any()",
             "a row that is written after it is read would pass",
             _TEST_OVERLAP,
         ),

@@ -120,12 +120,8 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "src/capra/compiler/passes/tile.py": {
         (
-            "_VIEWS = SLICES | CONCATS",
-            "_VIEWS = SLICES ^ CONCATS",
-        ): _DISJOINT,
-        (
-            "_UNCOMPUTED = _VIEWS | LEAVES",
-            "_UNCOMPUTED = _VIEWS ^ LEAVES",
+            "_UNCOMPUTED = VIEWS | LEAVES",
+            "_UNCOMPUTED = VIEWS ^ LEAVES",
         ): _DISJOINT,
         (
             "*, shared_zeros: bool = False,",

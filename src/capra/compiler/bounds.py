@@ -23,14 +23,13 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
 from capra.compiler.passes.views import Place, place_tensors
 from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
 from capra.ir.scales import Scales
 from capra.isa.chip import Chip
-from capra.isa.instruction import Instruction, Region, instruction
-from capra.isa.spec import ARRAY_SIZE, BY_MNEMONIC, CONTROL_CYCLES, Memory, Unit
+from capra.isa.instruction import Instruction, instruction
+from capra.isa.spec import ARRAY_SIZE, BY_MNEMONIC, CONTROL_CYCLES, Unit
 from capra.isa.timing import Counters
 from capra.numerics import UNITY, Rescale
 
@@ -82,9 +81,10 @@ class _Bound:
         is_read = {name: np.zeros(end, dtype=np.bool_) for name, end in ends.items()}
         operands = [name for node in self._computed for name in node.inputs]
         for name in (*operands, *self._graph.outputs):
-            _words(is_read, self._places[name])[...] = True
+            place = self._places[name]
+            place.of(is_read[place.buffer])[...] = True
         leaves = (self._places[n.name] for n in self._needed if n.kind in LEAVES)
-        return sum(int(_words(is_read, place).sum()) for place in leaves)
+        return sum(int(place.of(is_read[place.buffer]).sum()) for place in leaves)
 
     def _products(self) -> None:
         """Every sum at the price that it has in the largest tile."""
@@ -171,8 +171,3 @@ def _needed_by_outputs(graph: Graph) -> set[str]:
         if node.name in needed:
             needed.update(node.inputs)
     return needed
-
-
-def _words(buffers: dict[str, npt.NDArray[np.bool_]], place: Place) -> npt.NDArray[np.bool_]:
-    region = Region(Memory.SCRATCHPAD, place.offset, place.rows, place.cols, place.stride)
-    return region.of(buffers[place.buffer])

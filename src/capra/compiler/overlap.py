@@ -91,18 +91,15 @@ class _Written:
         """Most places are read as they were written; for others, words are marked and looked at."""
         if place not in self._whole:
             buffer = place.buffer
-            marks = self._marks.setdefault(buffer, np.zeros(self._words[buffer], dtype=np.bool_))
+            if buffer not in self._marks:
+                self._marks[buffer] = np.zeros(self._words[buffer], dtype=np.bool_)
+            marks = self._marks[buffer]
             for each in self._unmarked.pop(buffer, ()):
-                _region(each).of(marks)[...] = True
-            if not _region(place).of(marks).all():
+                each.of(marks)[...] = True
+            if not place.of(marks).all():
                 return False
             self._whole.add(place)
         return True
-
-
-def _region(place: Place) -> Region:
-    """The words of a place in an array of its buffer."""
-    return Region(Memory.SCRATCHPAD, place.offset, place.rows, place.cols, place.stride)
 
 
 def check_program(program: Program) -> None:

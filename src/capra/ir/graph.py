@@ -52,6 +52,7 @@ class Kind(StrEnum):
 
 SLICES: Final = frozenset({Kind.SLICE_ROWS, Kind.SLICE_COLS})
 CONCATS: Final = frozenset({Kind.CONCAT_ROWS, Kind.CONCAT_COLS})
+VIEWS: Final = SLICES | CONCATS
 LEAVES: Final = frozenset({Kind.INPUT, Kind.WEIGHT})
 BY_ROWS: Final = frozenset({Kind.SLICE_ROWS, Kind.CONCAT_ROWS})
 """Views along the rows; the other views are along the columns."""

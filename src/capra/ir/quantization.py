@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from capra.ir.graph import CONCATS, SLICES, Graph
+from capra.ir.graph import VIEWS, Graph
 from capra.ir.interpreter import evaluate_int
 from capra.ir.reference import evaluate_float
 from capra.ir.scales import Scales
@@ -36,7 +36,7 @@ def tensor_errors(
     """
     measured = [
         node for node in graph
-        if node.kind not in SLICES | CONCATS
+        if node.kind not in VIEWS
         and not node.is_index and graph.is_materialized(node.name)
     ]  # fmt: skip
     squares: dict[str, float] = defaultdict(float)

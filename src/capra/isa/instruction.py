@@ -184,7 +184,7 @@ def instruction(mnemonic: str, /, **fields: int) -> Instruction:
 def instruction_of(row: Sequence[int]) -> Instruction:
     """The instruction of a row."""
     op = BY_OPCODE[row[0]]
-    return Instruction(op, tuple(map(operator.index, row[1 : 1 + len(op.fields)])))
+    return Instruction(op, tuple(row[1 : 1 + len(op.fields)]))
 
 
 def row(mnemonic: str, /, **fields: int) -> Row:

@@ -8,7 +8,6 @@ moves a vector and the rows do not follow each other.
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import Final
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from capra.compiler.ops import (
 from capra.compiler.passes.buffers import Buffer
 from capra.compiler.passes.views import Place
 from capra.errors import CapacityError
-from capra.ir.graph import CONCATS, LEAVES, SLICES, Graph, Kind
+from capra.ir.graph import LEAVES, VIEWS, Graph, Kind
 from capra.ir.scales import Scales
 from capra.ir.text import print_node
 from capra.isa.chip import Chip
@@ -34,8 +33,6 @@ from capra.isa.code import Code
 from capra.isa.instruction import Row, row
 from capra.isa.program import Origin, Program, Slot, SlotKind, TensorHome
 from capra.numerics import Int64Array
-
-_VIEWS: Final = SLICES | CONCATS
 
 
 def emit_program(
@@ -202,7 +199,7 @@ def _homes(
         )  # fmt: skip
 
     for node in graph:
-        if node.kind in _VIEWS and all(part in written for part in node.inputs):
+        if node.kind in VIEWS and all(part in written for part in node.inputs):
             writers = [written[part] for part in node.inputs]
             written[node.name] = min(w[0] for w in writers), max(w[1] for w in writers)
         # Else nothing writes it: a leaf that nothing reads, or a product fused into its relu.

@@ -19,15 +19,14 @@ from capra.compiler.ops import (
     Store,
 )
 from capra.compiler.passes.views import Place
-from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
+from capra.ir.graph import LEAVES, PRODUCTS, VIEWS, Graph, Kind, Node
 from capra.ir.scales import Scales
 from capra.numerics import UNITY, Rescale
 
 _NOTHING = Rescale(0, 1)
 """Turns every word into 0."""
 
-_VIEWS = SLICES | CONCATS
-_UNCOMPUTED = _VIEWS | LEAVES
+_UNCOMPUTED = VIEWS | LEAVES
 
 
 def tile_operations(
@@ -80,7 +79,7 @@ class _Tiler:
             if node.name in self._loaded:
                 continue
             self._loaded.add(node.name)
-            if node.kind in _VIEWS:
+            if node.kind in VIEWS:
                 sources += reversed(node.inputs)
             elif node.kind in LEAVES:
                 yield Load(node.name, self._places[node.name])

@@ -5,9 +5,16 @@ concatenation lies inside the concatenation's buffer; a slice lies inside its so
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from capra.ir.graph import BY_ROWS, CONCATS, SLICES, Graph, Kind, Node
+from capra.isa.instruction import Region
+from capra.isa.spec import Memory
+
+_Element = TypeVar("_Element", bound=np.generic)
 
 
 class Place(NamedTuple):
@@ -32,6 +39,11 @@ class Place(NamedTuple):
     def part(self, row: int, col: int, rows: int, cols: int) -> "Place":
         """The rows x cols rectangle that starts at (row, col) of this one."""
         return Place(self.buffer, self.offset + row * self.stride + col, rows, cols, self.stride)
+
+    def of(self, buffer: npt.NDArray[_Element]) -> npt.NDArray[_Element]:
+        """Its rows x cols elements of an array of the whole buffer, as a view."""
+        place = Region(Memory.SCRATCHPAD, self.offset, self.rows, self.cols, self.stride)
+        return place.of(buffer)
 
     def row(self, index: int) -> "Place":
         """One row."""
