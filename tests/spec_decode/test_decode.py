@@ -1,18 +1,25 @@
 """The loop, on a toy target: always the target's own text, counted right."""
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.lm.samples import tiny
+from tests.lm.samples import chip_target, tiny
 from tests.spec_decode.accounts import assert_accounts
-from tests.spec_decode.toy import CONTEXT, VOCAB, ListProposer, ToyTarget, plain_text
+from tests.spec_decode.toy import CONTEXT, VOCAB, ListProposer, ToySession, ToyTarget, plain_text
 
 from capra.errors import InputError
+from capra.lm.bigram import ChipBigram
 from capra.lm.models import load_bigram
-from capra.lm.target import FloatTarget
+from capra.lm.target import FloatTarget, Forward
 from capra.spec_decode.decode import Decoded, count_accepted, decode
+from capra.spec_decode.metrics import run_record
 from capra.spec_decode.proposers import (
     ChainProposer,
     ConstantProposer,
@@ -358,6 +365,121 @@ def test_every_call_starts_from_nothing() -> None:
     together = [decode(target, prompt, 6).tokens for prompt in others]
     assert together == [decode(ToyTarget(), prompt, 6).tokens for prompt in others]
     assert together[0] == together[3]
+
+
+class _Rude:
+    """Guesses like another proposer, and does something to the text that it is given."""
+
+    vocab_size = None
+
+    def __init__(self, inner: Proposer, deed: Callable[[list[int]], object]) -> None:
+        self._inner = inner
+        self._deed = deed
+        self._kept: list[list[int]] = []
+
+    def propose(self, text: Sequence[int], count: int) -> Proposal:
+        found = self._inner.propose(list(text), count)
+        assert isinstance(text, list)
+        self._kept.append(text)
+        for each in self._kept:  # those of earlier blocks too
+            self._deed(each)
+        return found
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        lambda text: text.append(0),
+        lambda text: text.clear(),
+        lambda text: text.reverse(),
+        lambda text: text.__setitem__(slice(None), [4] * len(text)),
+    ],
+    ids=["append", "clear", "reverse", "overwrite"],
+)
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_draft_that_changes_its_list_does_not_change_the_text(
+    deed: Callable[[list[int]], object], k: int
+) -> None:
+    polite = _decode(always_right(WHOLE, VOCAB), k)
+    rude = _decode(_Rude(always_right(WHOLE, VOCAB), deed), k)
+    assert rude == polite and list(rude.tokens) == ALL
+
+
+def test_a_rude_draft_does_not_change_the_text_on_the_chip() -> None:
+    target, bigram = chip_target("random"), load_bigram(tiny("random", 1))
+    plain = decode(target, [0], 12).tokens
+    draft = ChainProposer(ChipBigram(bigram, target.model.config.chip))
+    rude = _Rude(draft, lambda text: text.append(7))
+    run = decode(target, [0], 12, proposer=rude, num_speculative_tokens=3)
+    assert run.tokens == plain
+
+
+class _Answers:
+    """Proposes whatever it is given."""
+
+    vocab_size = None
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def propose(self, text: Sequence[int], count: int) -> Proposal:
+        return self._answer  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    "tokens", [np.array(ALL[:2]), [np.int64(ALL[0]), np.uint8(ALL[1])], tuple(ALL[:2])],
+    ids=["array", "numpy integers", "tuple"],
+)  # fmt: skip
+def test_draft_tokens_of_any_integer_type_become_plain_integers(tokens: Sequence[int]) -> None:
+    run = _decode(_Answers(Proposal(tokens)), 2, 3)  # type: ignore[arg-type]
+    assert run.blocks[0].accepted == 2
+    kinds = {type(token) for block in run.blocks for token in (*block.proposed, *block.tokens)}
+    assert kinds == {int}
+    assert json.loads(json.dumps(run_record(run, str)))["trace"][0]["proposed"] == ALL[:2]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (Proposal((1.7,)), r"the draft proposed \[1.7\], expected whole numbers"),  # type: ignore[arg-type]
+        (Proposal((1, math.nan)), r"the draft proposed \[1, nan\], expected whole numbers"),  # type: ignore[arg-type]
+        (Proposal(("1",)), r"the draft proposed \['1'\], expected whole numbers"),  # type: ignore[arg-type]
+        (None, "the draft answered None, expected a Proposal"),
+        ((1, 2), r"the draft answered \(1, 2\), expected a Proposal"),
+    ],
+)
+def test_draft_tokens_that_are_not_whole_are_refused(answer: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        _decode(_Answers(answer), 2)
+
+
+class _OtherTarget(ToyTarget):
+    """A toy target whose choices go through a function."""
+
+    def __init__(self, changed: Callable[[tuple[int, ...]], Any]) -> None:
+        super().__init__()
+        self._changed = changed
+
+    def session(self) -> ToySession:
+        session, forward = super().session(), ToySession.forward
+
+        def changed(tokens: Sequence[int]) -> Forward:
+            found = forward(session, tokens)
+            return replace(found, choices=self._changed(found.choices))
+
+        session.forward = changed  # type: ignore[method-assign]
+        return session
+
+
+def test_choices_of_any_integer_type_become_plain_integers() -> None:
+    run = decode(_OtherTarget(np.array), PROMPT, 99)
+    assert list(run.tokens) == ALL and {type(token) for token in run.tokens} == {int}
+    json.dumps(run_record(run, str))
+
+
+def test_a_target_chooses_one_token_per_row() -> None:
+    with pytest.raises(InputError, match="the target chose 2 tokens, expected 1, one per row"):
+        decode(_OtherTarget(lambda choices: (*choices, 0)), PROMPT, 9)
 
 
 class _Greedy:

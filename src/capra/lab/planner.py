@@ -28,7 +28,7 @@ from capra.lab.predict import (
 from capra.lm.target import ChipTarget
 from capra.spec_decode.decode import decode
 from capra.spec_decode.metrics import acceptance, total_counters
-from capra.spec_decode.proposers import Proposer, right_at_rates
+from capra.spec_decode.proposers import Proposer, ask, right_at_rates
 
 CURVE_ROWS: Final = 16
 ASKED_AGAIN: Final = 8
@@ -130,8 +130,7 @@ def measured_source(work: Workload, make_proposer: Callable[[tuple[int, ...]], P
     profile, cycles = profile_of(proposer, text, prompt, work.new_tokens, work.max_guesses)
     starts = range(prompt, prompt + min(work.new_tokens, ASKED_AGAIN))
     first, again = (
-        [proposer.propose(text[:start], work.max_guesses).tokens for start in starts]
-        for _ in range(2)
+        [ask(proposer, text[:start], work.max_guesses).tokens for start in starts] for _ in range(2)
     )
     known = profile if first == again else profile.pooled()
     return Source("measured", known, cycles, False, lambda: [make_proposer(text)])

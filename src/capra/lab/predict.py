@@ -21,7 +21,7 @@ from capra.errors import InputError
 from capra.isa.timing import sum_counters
 from capra.spec_decode.decode import count_accepted
 from capra.spec_decode.metrics import expected_tokens
-from capra.spec_decode.proposers import Proposer
+from capra.spec_decode.proposers import Proposer, ask
 
 GEOMETRIC_CACHE: Final = 12
 """The cache at which the geometric model takes its costs, as in the recorded experiment."""
@@ -108,7 +108,7 @@ def profile_of(
     """
     right, proposed, cycles = list[int](), list[int](), 0
     for start in range(prompt, prompt + new_tokens):
-        proposal = proposer.propose(text[:start], max_guesses)
+        proposal = ask(proposer, text[:start], max_guesses)
         expected = text[start : start + len(proposal.tokens)]
         right.append(count_accepted(proposal.tokens[: len(expected)], expected))
         proposed.append(len(proposal.tokens))

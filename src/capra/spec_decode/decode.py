@@ -16,7 +16,7 @@ import numpy as np
 from capra.errors import InputError
 from capra.lm.model import check_token
 from capra.lm.target import Forward, ProgramRun
-from capra.spec_decode.proposers import Proposal, Proposer
+from capra.spec_decode.proposers import Proposal, Proposer, ask, whole_tokens
 
 StopReason = Literal["length", "stop", "context"]
 
@@ -152,23 +152,23 @@ def _advance(
     target: Target, session: Session, text: list[int], proposer: Proposer | None, count: int
 ) -> Block:
     """Propose, verify, accept, and rewind the cache to what was accepted."""
-    proposal = proposer.propose(text, count) if proposer and count else Proposal(())
-    if len(proposal.tokens) > count:
-        raise InputError(
-            f"the draft proposed {len(proposal.tokens)} tokens, expected at most {count}"
-        )
+    proposal = ask(proposer, text, count) if proposer and count else Proposal(())
     guesses: list[int] = []
     for token in proposal.tokens:
         if not 0 <= token < target.vocab_size:
             break  # cannot be the target's choice, nor can anything behind it be accepted
-        guesses.append(int(token))
+        guesses.append(token)
     start = session.length
     rows = (text[-1], *guesses)
     forward = session.forward(rows)
-    accepted = count_accepted(guesses, forward.choices)
+    choices = whole_tokens("the target chose", forward.choices)
+    if len(choices) != len(rows):
+        raise InputError(
+            f"the target chose {len(choices)} tokens, expected {len(rows)}, one per row"
+        )
+    accepted = count_accepted(guesses, choices)
     session.truncate(start + 1 + accepted)
-    runs = proposal.runs + forward.runs
-    return Block(rows, proposal.tokens, forward.choices, accepted, runs)
+    return Block(rows, proposal.tokens, choices, accepted, proposal.runs + tuple(forward.runs))
 
 
 def _cut(emitted: Sequence[int], limit: int, stop_token: int | None) -> Sequence[int]:

@@ -5,8 +5,9 @@ the proposers that tests and experiments need, each with a known behaviour.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Protocol
 
 from capra.errors import InputError
@@ -32,6 +33,30 @@ class Proposer(Protocol):
     def propose(self, text: Sequence[int], count: int) -> Proposal:
         """At most `count` guesses for the tokens after `text`, which is never empty."""
         ...
+
+
+def ask(proposer: Proposer, text: Sequence[int], count: int) -> Proposal:
+    """What a proposer proposes, as plain integers, at most `count` of them.
+
+    The proposer gets a list of its own: whatever it does to that list, the text stays as it is.
+    Raises InputError for an answer that is no Proposal, for too many tokens, and for a token that
+    is not a whole number. Tokens outside the vocabulary are no error.
+    """
+    found = proposer.propose(list(text), count)
+    if not isinstance(found, Proposal):
+        raise InputError(f"the draft answered {found!r}, expected a Proposal")
+    tokens = whole_tokens("the draft proposed", found.tokens)
+    if len(tokens) > count:
+        raise InputError(f"the draft proposed {len(tokens)} tokens, expected at most {count}")
+    return Proposal(tokens, tuple(found.runs))
+
+
+def whole_tokens(who: str, tokens: Iterable[object]) -> tuple[int, ...]:
+    """Tokens as plain integers; InputError, starting with `who`, for one that is not whole."""
+    try:
+        return tuple(index(token) for token in tokens)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{who} {list(tokens)!r}, expected whole numbers") from None
 
 
 class NextToken(Protocol):
