@@ -84,7 +84,7 @@ def test_plan_of_a_draft(cli: Cli, model: Path) -> None:
 
 def test_plan_of_one_token_makes_no_guess(cli: Cli, model: Path) -> None:
     shown = cli("plan", "--model", model, *QUICK, "-n", "1", "--measure", "none").out
-    assert shown.startswith("Speculation changes nothing: in a run of 1 token no guess is ever mad")
+    assert "This run, 1 token: no draft token is proposed, speculation changes nothing." in shown
 
 
 def test_plan_measures_what_it_is_told(cli: Cli, model: Path) -> None:

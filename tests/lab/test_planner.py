@@ -94,11 +94,31 @@ def test_a_run_that_does_not_fit_the_chip_is_refused() -> None:
 def test_a_draft_that_costs_nothing_and_is_right_pays(work: Workload) -> None:
     record = plan(work, _right(work), None)
     assert record["pays"] and record["draft_cycles"] == 0 and not record["draft_cycles_assumed"]
-    best = max(record["ks"], key=lambda entry: float(entry["speedup"]))
-    assert record["best"] == {"k": best["k"], "speedup": best["speedup"]}
+    best = max(record["ks"], key=lambda entry: float(entry["steady"]["speedup"]))
+    assert record["best"] == {"k": best["k"], **best["steady"]}
     assert [entry["k"] for entry in record["ks"] if entry["measured"]] == [best["k"]]
     assert best["measured"]["tokens_equal"] and best["measured"]["runs"] == 1
     assert [entry["k"] for entry in record["ks"]] == list(range(1, MAX_K + 1))
+
+
+def test_the_best_k_is_the_same_for_every_length() -> None:
+    """Of the runs of these lengths the best K would be 15 or 10 or another one."""
+    target, bests = chip_target("structured"), list[int]()
+    own = set[int]()
+    for tokens in (31, 32, 33, 34):
+        work = Workload(target, (0,), tokens, 15)
+        record = plan(work, _right(work), [])
+        bests.append(record["best"]["k"])
+        own.add(max(record["ks"], key=lambda entry: float(entry["speedup"]))["k"])
+    assert set(bests) == {15} and len(own) > 1
+
+
+def test_the_steady_state_stands_beside_the_run(work: Workload) -> None:
+    for entry in plan(work, _right(work), [])["ks"]:
+        steady = entry["steady"]
+        ratio = steady["plain_cycles_per_token"] / steady["cycles_per_token"]
+        assert steady["speedup"] == pytest.approx(ratio)
+        assert steady["tokens_per_block"] == pytest.approx(entry["k"] + 1), "a perfect draft"
 
 
 def test_a_draft_with_a_state_is_known_by_its_rates_only(work: Workload) -> None:

@@ -18,6 +18,7 @@ from capra.lab.predict import (
     geometric_speedup,
     guess_cycles,
     profile_of,
+    steady_state,
 )
 from capra.lm.bigram import ChipBigram
 from capra.lm.models import load_bigram
@@ -195,15 +196,56 @@ def test_the_geometric_model_takes_costs_at_one_cache() -> None:
     assert short == pytest.approx(1.75 * cycles(1, 7) / (20 + cycles(3, 7)))
 
 
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("context", [9, 40])
+def test_the_steady_state_is_that_of_all_runs_cut_at_their_end(k: int, context: int) -> None:
+    rates, extent = (0.8, 0.3, 0.6), Extent(2, 6, context, 5.0)
+    end = min(6, context - 2 - k)  # of the positions at which k draft tokens fit
+
+    def blocks(chance: float, position: int) -> Iterator[tuple[float, int, int]]:
+        """Chance, position and tokens of every block from here on."""
+        if position >= end:
+            return
+        for accepted in range(k + 1):
+            share = chance
+            for guess in range(accepted):
+                share *= rates[guess]
+            share *= 1 - rates[accepted] if accepted < k else 1
+            yield share, position, accepted + 1
+            yield from blocks(share, position + accepted + 1)
+
+    every = [
+        (share * min(tokens, end - position) / tokens, position, tokens)
+        for share, position, tokens in blocks(1.0, 0)
+    ]
+    assert sum(share * tokens for share, _, tokens in every) == pytest.approx(end)
+    cost = sum(share * (cycles(k + 1, 2 + position) + 5 * k) for share, position, _ in every)
+    plain = sum(cycles(1, 2 + position) for position in range(end))
+    found = steady_state(k, Rates(rates), extent, cycles)
+    assert found.cycles == pytest.approx(cost / end)
+    assert found.plain_cycles == pytest.approx(plain / end)
+    assert found.tokens_per_block == pytest.approx(end / sum(share for share, *_ in every))
+    assert found.speedup == pytest.approx(plain / cost)
+
+
+def test_the_end_of_a_run_has_no_part_in_the_steady_state() -> None:
+    """A perfect draft with 15 draft tokens: two blocks are 32 tokens, 33 take three."""
+
+    def steady(tokens: int) -> float:
+        extent = Extent(0, tokens, 200, 5.0, shortens_last_block=True)
+        return steady_state(15, Rates((1.0,)), extent, lambda rows, _: 100 + 10 * rows).speedup
+
+    for tokens in range(20, 60):
+        assert steady(tokens) == pytest.approx(16 * 110 / (260 + 75))
+
+
 @pytest.mark.parametrize("k", [1, 3])
 def test_at_the_break_even_acceptance_both_cost_the_same(k: int) -> None:
     extent = Extent(3, 20, 64, 12.0)
     found = break_even_acceptance(k, extent, cycles)
     assert found is not None and 0 < found < 1
-    plain = sum(cycles(1, 3 + step) for step in range(20))
-    assert expected_run(k, Rates((found,)), extent, cycles).cycles == pytest.approx(plain)
-    more = expected_run(k, Rates((found + 0.02,)), extent, cycles).cycles
-    assert more < plain
+    assert steady_state(k, Rates((found,)), extent, cycles).speedup == pytest.approx(1)
+    assert steady_state(k, Rates((found + 0.02,)), extent, cycles).speedup > 1
 
 
 def test_some_drafts_never_pay_and_some_always_do() -> None:

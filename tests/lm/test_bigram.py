@@ -109,7 +109,7 @@ def test_a_guess_costs_what_was_recorded() -> None:
     chip = ChipBigram(load_bigram(model), model.config.chip)
     _, runs = chip.next(5)
     assert chip.program.counters.by_unit() == DRAFT_STEP
-    assert runs == (ProgramRun("draft", 1, 0, chip.program.counters),)
+    assert runs == (ProgramRun("draft", 1, 0, chip.program.counters, weight_words=256),)
     assert runs[0].phases == chip.program.phases
     assert chip.program.cycles == sum(DRAFT_STEP.values()) == 810
 

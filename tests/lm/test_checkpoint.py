@@ -13,8 +13,12 @@ from safetensors import safe_open
 from safetensors.numpy import save
 from tests.lm.samples import CHARACTERS, pydoc_model, random_tokens, text_model, tiny
 
+from capra.compiler.optimization import O0, O1, Optimization
 from capra.errors import CapacityError, CapraError, CheckpointError, InputError
-from capra.lm.checkpoint import chip_for, load_checkpoint, save_checkpoint
+from capra.lm import checkpoint as checkpoint_module
+from capra.lm.calibrate import calibrate
+from capra.lm.checkpoint import BLOCK_ROWS, chip_for, load_checkpoint, save_checkpoint
+from capra.lm.model import LanguageModel, ModelConfig
 from capra.lm.target import ChipTarget
 
 Tensors = dict[str, npt.NDArray[Any]]
@@ -263,13 +267,44 @@ def test_huge_sizes_are_refused_before_anything_is_made_of_them(
         load_checkpoint(_write(tmp_path / "bad", _with(header, **changes), tensors))
 
 
-def test_a_models_chip_holds_its_programs_at_every_corner_of_the_context() -> None:
-    model = text_model()
-    target, context = ChipTarget(model), model.config.context
-    assert model.config.chip == chip_for(replace(model.config))
-    for rows, cache in ((context, 0), (1, context - 1), (context // 2, context // 2)):
-        target.program("verify", rows, cache)
-        target.program("prefill", rows, cache)
+def _random_model(seed: int) -> LanguageModel:
+    """A model of a random shape on its own chip, with as little scratchpad as `chip_for` thinks."""
+    draw, bits = random.Random(seed), np.random.default_rng(seed)
+    heads = draw.choice((1, 2, 3, 4))
+    config = ModelConfig(
+        name=f"random shape {seed}", vocab_size=draw.randint(2, 90),
+        width=heads * draw.randint(1, 10), heads=heads, layers=1, hidden=draw.randint(1, 120),
+        context=draw.randint(24, 80),
+    )  # fmt: skip
+    config = replace(config, chip=chip_for(config))
+    shapes = {**config.host_shapes(), **config.weight_shapes()}
+    weights = {name: bits.normal(0, rows**-0.5, (rows, cols))
+               for name, (rows, cols) in shapes.items()}  # fmt: skip
+    texts = bits.integers(0, config.vocab_size, (2, 24)).tolist()
+    return calibrate(LanguageModel(config, weights), texts)
+
+
+@pytest.mark.parametrize("optimize", [O0, O1], ids=["O0", "O1"])
+def test_a_models_chip_holds_its_blocks_at_every_corner_of_the_context(
+    optimize: Optimization, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_module, "MIN_WORDS", 1)
+    for number in range(seed, 12, 3):
+        model = _random_model(number)
+        target, context = ChipTarget(model, optimize=optimize), model.config.context
+        for rows in (1, 5, BLOCK_ROWS):
+            for cache in (0, context - rows):
+                target.program("verify", rows, cache)
+                target.program("prefill", rows, cache)
+
+
+def test_the_packaged_models_weights_do_not_fit_its_scratchpad() -> None:
+    config = pydoc_model().config
+    weights = sum(rows * cols for rows, cols in config.weight_shapes().values())
+    assert weights > 4 * config.chip.scratchpad_words, "every program has to load them again"
+    target = ChipTarget(pydoc_model(), optimize=O1)
+    for rows in (1, BLOCK_ROWS):
+        target.program("verify", rows, config.context - rows)
 
 
 def test_the_packaged_model_is_what_was_promised() -> None:

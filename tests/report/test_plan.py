@@ -14,11 +14,16 @@ from capra.report.plan import (
     serving_lines,
 )
 
+STEADY = {"speedup": 1.3, "plain_cycles_per_token": 8000.0, "cycles_per_token": 6153.8,
+          "tokens_per_block": 2.0}  # fmt: skip
+BEST = {"k": 2, **STEADY}
+
 
 def _entry(k: int, speedup: float, measured: float | None) -> dict[str, Any]:
     return {
-        "k": k, "speedup": speedup, "break_even_acceptance": 0.4 if k < 3 else None,
-        "expected": {"acceptance_rate": 0.5, "blocks": 10.25,
+        "k": k, "speedup": speedup, "steady": STEADY,
+        "break_even_acceptance": 0.4 if k < 3 else None,
+        "expected": {"acceptance_rate": 0.5, "blocks": 10.25, "proposed": 20.5,
                      "conditional_acceptance": [0.6, 0.25][:k]},
         "predicted": {"geometric": speedup * 1.1, "rates": speedup, "profile": speedup},
         "measured": measured and {"speedup": measured, "runs": 4},
@@ -28,7 +33,7 @@ def _entry(k: int, speedup: float, measured: float | None) -> dict[str, Any]:
 
 RECORD: dict[str, Any] = {
     "new_tokens": 32, "plain_cycles": 268346, "draft_cycles": 810.0, "draft_cycles_assumed": False,
-    "acceptance_source": "measured", "pays": True, "best": {"k": 2, "speedup": 1.234},
+    "acceptance_source": "measured", "pays": True, "best": BEST,
     "needed": {"k": 1, "acceptance": 0.376},
     "ks": [_entry(1, 1.1, None), _entry(2, 1.234, 1.259), _entry(3, 0.9, None)],
 }  # fmt: skip
@@ -39,48 +44,63 @@ RECORD: dict[str, Any] = {
     [
         (
             {},
-            "Speculation pays: best with K = 2, predicted 1.23 times the speed of plain decoding "
-            "(measured 1.26).",
+            "Speculation pays: best with K = 2, 1.30 times the speed of plain decoding in the "
+            "steady state (6,154 cycles per token, plain 8,000).",
         ),
         (
-            {"pays": False, "best": {"k": 1, "speedup": 0.94}},
-            "Speculation does not pay: best with K = 1, predicted 0.94 times the speed of plain "
-            "decoding. It needs an acceptance of 37.6% at least, with K = 1; this draft's is "
-            "60.0%.",
+            {"pays": False, "best": BEST | {"k": 1, "speedup": 0.94}},
+            "Speculation does not pay: best with K = 1, 0.94 times the speed of plain decoding in "
+            "the steady state (6,154 cycles per token, plain 8,000). It needs an acceptance of "
+            "37.6% at least, with K = 1; this draft's is 60.0%.",
         ),
         (
-            {"pays": False, "best": {"k": 1, "speedup": 0.94}, "needed": None},
-            "Speculation does not pay, nor would it with a perfect draft: best with K = 1, "
-            "predicted 0.94 times the speed of plain decoding.",
+            {"pays": False, "needed": None},
+            "Speculation does not pay, nor would it with a perfect draft: best with K = 2, 1.30 "
+            "times the speed of plain decoding in the steady state (6,154 cycles per token, plain "
+            "8,000).",
         ),
     ],
 )
 def test_the_verdict_comes_first(changes: dict[str, Any], sentence: str) -> None:
-    first, second = plan_lines(RECORD | changes)
+    first, run, basis = plan_lines(RECORD | changes)
     assert first == sentence
-    assert second == (
-        "32 tokens, 268,346 cycles plainly; a guess costs 810 cycles (executed); acceptance: the "
+    best = 1 if "best" in changes else 2
+    predicted = "1.10 predicted with K = 1; its own best is K = 2, 1.23"
+    assert run == "This run, 32 tokens: " + (
+        f"{predicted}." if best == 1 else "1.23 predicted with K = 2, 1.26 measured."
+    )
+    assert basis == (
+        "Plain: 268,346 cycles. A draft token costs 810 cycles (executed). Acceptance: the "
         "draft's own."
     )
-    assert "810 cycles (assumed)" in plan_lines(RECORD | {"draft_cycles_assumed": True})[1]
 
 
-def test_a_run_of_one_token_makes_no_guess() -> None:
-    once = RECORD | {"new_tokens": 1, "pays": False, "best": {"k": 1, "speedup": 1.0}}
-    first, second = plan_lines(once | {"needed": {"k": 1, "acceptance": 0.0}})
-    assert first == "Speculation changes nothing: in a run of 1 token no guess is ever made."
-    assert second.startswith("1 token, 268,346 cycles plainly;")
-    assert "It needs an acceptance of 37.6%" in plan_lines(once)[0]
+@pytest.mark.parametrize("verdict", [{}, {"pays": False}, {"pays": False, "needed": None}])
+def test_what_is_assumed_of_the_draft_is_said_first(verdict: dict[str, Any]) -> None:
+    free = RECORD | verdict | {"draft_cycles": 0.0}
+    for assumed in (True, False):
+        first, _, basis = plan_lines(free | {"draft_cycles_assumed": assumed})
+        assert first.startswith("With a draft that costs nothing, speculation ")
+        assert ("0 cycles (assumed)" if assumed else "the draft runs no program") in basis
+    first, _, basis = plan_lines(RECORD | verdict | {"draft_cycles_assumed": True})
+    assert first.startswith("Assuming 810 cycles per draft token, speculation ")
+    assert "810 cycles (assumed)" in basis
+
+
+def test_a_run_without_draft_tokens_says_so() -> None:
+    entries = [e | {"expected": e["expected"] | {"proposed": 0.0}} for e in RECORD["ks"]]
+    _, run, _ = plan_lines(RECORD | {"new_tokens": 1, "ks": entries})
+    assert run == "This run, 1 token: no draft token is proposed, speculation changes nothing."
 
 
 def test_every_k_has_its_line() -> None:
     lines = printed_rows(guesses_table(RECORD))
     assert lines["K"] == [
-        "needed", "accepted", "blocks", "geometric", "rates", "profile", "measured"
+        "needed", "accepted", "steady", "geometric", "rates", "profile", "measured"
     ]  # fmt: skip
-    assert lines["1"] == ["40.0%", "50.0%", "10.2", "1.21", "1.10", "1.10"]
+    assert lines["1"] == ["40.0%", "50.0%", "1.30", "1.21", "1.10", "1.10"]
     assert lines["2 *"] == [
-        "40.0%", "50.0%", "10.2", "1.36 +10.0%", "1.23 -2.0%", "1.23 +0.0%", "1.26"
+        "40.0%", "50.0%", "1.30", "1.36 +10.0%", "1.23 -2.0%", "1.23 +0.0%", "1.26"
     ]  # fmt: skip
     assert lines["3"][0] == "never"
     synthetic = printed_rows(guesses_table(RECORD | {"acceptance_source": "synthetic"}))

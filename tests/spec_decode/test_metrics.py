@@ -1,21 +1,28 @@
 """Counts and ratios, worked out by hand for two small runs."""
 
+from dataclasses import replace
+
 import pytest
+from tests.lm.samples import chip_target
 
 from capra.isa.spec import Phase
 from capra.isa.timing import Counters
+from capra.lm.bigram import ChipBigram
+from capra.lm.models import load_bigram
 from capra.lm.target import ProgramRun, Role
-from capra.spec_decode.decode import Block, Decoded
+from capra.spec_decode.decode import Block, Decoded, decode
 from capra.spec_decode.metrics import (
     acceptance,
     block_record,
     comparison_record,
     expected_tokens,
     program_record,
+    resident_cycles,
     run_record,
     speculative_record,
     total_counters,
 )
+from capra.spec_decode.proposers import ChainProposer
 
 
 def _run(role: Role, matrix: int, control: int = 0) -> ProgramRun:
@@ -68,6 +75,8 @@ def test_acceptance_is_counted_over_blocks() -> None:
         "proposed": 8,
         "accepted": 4,
         "emitted": 7,
+        "kept": 6,
+        "tokens_per_block": 2.0,
         "acceptance_rate": 0.5,
         "mean_acceptance_length": 1 + 4 / 3,
         "accepted_per_position": [2, 1, 1],
@@ -146,6 +155,55 @@ def test_speedup_is_plain_over_speculative_cycles() -> None:
     assert record["decode_speedup"] == 6 * 105 / (80 + 315)
     assert record["tokens_equal"] is True
     assert comparison_record(NOTHING, SPECULATIVE, _text)["tokens_equal"] is False
+
+
+STOPPED = Decoded(
+    prompt=(1, 2), tokens=(3, 4), stop_reason="stop",
+    blocks=(_block((2, 3, 4, 5), (3, 4, 5, 6), 3),), prefill=(), cache_length=5,
+)  # fmt: skip
+
+
+def test_tokens_after_a_stop_token_are_emitted_and_not_kept() -> None:
+    counts = acceptance(STOPPED)
+    assert (counts["emitted"], counts["kept"]) == (4, 2)
+    assert (counts["mean_acceptance_length"], counts["tokens_per_block"]) == (4.0, 2.0)
+    assert acceptance(NOTHING)["tokens_per_block"] == 0.0
+
+
+def _loads(decoded: Decoded, draft: int, target: int) -> Decoded:
+    """The same run, with programs that load so many words of weights."""
+
+    def loading(run: ProgramRun) -> ProgramRun:
+        return replace(run, weight_words=draft if run.role == "draft" else target)
+
+    blocks = tuple(replace(b, runs=tuple(map(loading, b.runs))) for b in decoded.blocks)
+    return replace(decoded, blocks=blocks, prefill=tuple(map(loading, decoded.prefill)))
+
+
+def test_resident_weights_are_loaded_once_per_model() -> None:
+    plain, speculative = _loads(PLAIN, 2, 60), _loads(SPECULATIVE, 2, 60)
+    record = comparison_record(plain, speculative, _text)
+    resident = record["resident_weights"]
+    assert resident["weight_words"] == 62
+    assert resident["plain_cycles"] == record["plain"]["cycles"] - 6 * 60
+    assert resident["speculative_cycles"] == record["speculative"]["cycles"] - 3 * 60 - 7 * 2
+    ratio = resident["plain_cycles"] / resident["speculative_cycles"]
+    assert resident["speedup"] == ratio
+    nothing = comparison_record(NOTHING, NOTHING, _text)["resident_weights"]
+    assert nothing == {
+        "weight_words": 0, "plain_cycles": 0, "speculative_cycles": 0, "speedup": 1.0
+    }  # fmt: skip
+
+
+def test_resident_weights_of_a_run_on_the_chip() -> None:
+    """Words of weights that programs load, from their instructions: see `Program.weight_words`."""
+    target = chip_target("random")
+    draft = ChipBigram(load_bigram(target.model), target.model.config.chip)
+    plain = decode(target, [0], 5)
+    run = decode(target, [0], 5, proposer=ChainProposer(draft), num_speculative_tokens=2)
+    assert {each.weight_words for each in plain.runs} == {2304}
+    assert {each.weight_words for each in run.runs if each.role == "draft"} == {256}
+    assert resident_cycles(plain.runs) == total_counters(plain.runs).total - 4 * 2304
 
 
 def test_two_empty_runs_are_equally_fast() -> None:

@@ -200,6 +200,11 @@ class Program:
         """Words that LD moves in one run."""
         return sum(inst["n"] for inst in self.instructions if inst.mnemonic == "LD")
 
+    @property
+    def weight_words(self) -> int:
+        """Words of weights, each of which LD moves once in one run."""
+        return sum(slot.words for slot in self.slots("weight"))
+
     def histogram(self) -> dict[str, int]:
         """Instructions by mnemonic, in order of first appearance."""
         counts: dict[str, int] = {}

@@ -17,7 +17,7 @@ def program_anatomy(program: Program) -> Record:
         "instructions": len(program.instructions),
         "histogram": program.histogram(),
         "words_loaded": program.words_loaded,
-        "weight_words": sum(slot.words for slot in program.slots("weight")),
+        "weight_words": program.weight_words,
         "cycles": program.cycles,
         "cycles_by_unit": program.counters.by_unit(),
     }

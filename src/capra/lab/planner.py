@@ -24,6 +24,7 @@ from capra.lab.predict import (
     expected_run,
     geometric_speedup,
     profile_of,
+    steady_state,
 )
 from capra.lm.target import ChipTarget
 from capra.spec_decode.decode import decode
@@ -162,15 +163,16 @@ def plan(work: Workload, source: Source, measured: Sequence[int] | None = ()) ->
     """Predictions for K = 1 .. max_guesses, and runs of the Ks of `measured`; None is the best K.
 
     Speedups are cycles of plain decoding / cycles with speculation, without the prompt's prefill.
-    `predicted` has geometric (one acceptance for all guesses, costs at one cache), rates
-    (acceptance by the guess's position in its block), and, along a text, profile (acceptance by
-    the position in the text). The best K is the last one's where there is a text.
+    `steady` is the steady state, which decides what is best and whether it pays; `speedup` is that
+    of the one run, with its start and end, by the last of its predictors. `predicted` has geometric
+    (one acceptance for all draft tokens, costs at one cache), rates (acceptance by the position in
+    the block), and, along a text, profile (acceptance by the position in the text).
     """
     ks = list[Record]()
     for k in range(1, work.max_guesses + 1):
         ks.append(predict(work, source, k))
         work.on_step()
-    best = max(ks, key=lambda entry: entry["speedup"])
+    best = max(ks, key=lambda entry: entry["steady"]["speedup"])
     for k in (best["k"],) if measured is None else measured:
         entry, run = ks[k - 1], measure(work, source, k)
         entry["measured"] = run
@@ -187,8 +189,8 @@ def plan(work: Workload, source: Source, measured: Sequence[int] | None = ()) ->
         "draft_cycles": source.draft_cycles,
         "draft_cycles_assumed": source.is_assumed,
         "plain_cycles": work.plain_cycles,
-        "pays": best["speedup"] > 1,
-        "best": {"k": best["k"], "speedup": best["speedup"]},
+        "pays": best["steady"]["speedup"] > 1,
+        "best": {"k": best["k"], **best["steady"]},
         "needed": easiest and {
             "k": easiest["k"], "acceptance": easiest["break_even_acceptance"]
         },
@@ -212,8 +214,15 @@ def predict(work: Workload, source: Source, k: int) -> Record:
     }
     if isinstance(source.acceptance, Profile):
         predicted["profile"] = plain / run.cycles
+    steady = steady_state(k, source.acceptance, extent, cycles)
     return {
         "k": k,
+        "steady": {
+            "speedup": steady.speedup,
+            "plain_cycles_per_token": steady.plain_cycles,
+            "cycles_per_token": steady.cycles,
+            "tokens_per_block": steady.tokens_per_block,
+        },
         "speedup": plain / run.cycles,
         "break_even_acceptance": break_even_acceptance(k, extent, cycles),
         "expected": _expected_record(run),
@@ -227,6 +236,7 @@ def _expected_record(run: Expected) -> Record:
     return {
         "cycles": run.cycles,
         "blocks": run.blocks,
+        "proposed": run.proposed,
         "acceptance_rate": run.acceptance_rate,
         "conditional_acceptance": list(run.rates().conditional),
     }

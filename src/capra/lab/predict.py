@@ -1,6 +1,7 @@
 """What a run will cost: from how often guesses are right, and from what programs cost.
 
-Two models of a run:
+`steady_state` says what a token costs wherever a block starts, whatever the length of a run. Two
+models of one run, with its start and its end:
 
     geometric   E t(1) / (k draft + t(k+1)),  E = (1 - a^(k+1)) / (1 - a): one acceptance a for
                 every guess, costs t at one cache, a text without an end
@@ -201,15 +202,55 @@ def geometric_speedup(k: int, acceptance: float, extent: Extent, cycles: Cycles)
     return expected_tokens(acceptance, k) * cycles(1, cache) / pass_cycles
 
 
-def break_even_acceptance(k: int, extent: Extent, cycles: Cycles) -> float | None:
-    """The acceptance, the same for every guess, with which speculation costs what plain does.
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """The steady state: what a token costs where no run ends."""
 
-    By the positional model; None if not even a perfect draft is worth it, 0 if any is.
+    plain_cycles: float
+    """Mean cycles of a plain step."""
+    cycles: float
+    """Cycles of draft and target per token."""
+    tokens_per_block: float
+
+    @property
+    def speedup(self) -> float:
+        """Plain cycles per token over speculative ones."""
+        return self.plain_cycles / self.cycles
+
+
+def steady_state(k: int, acceptance: Acceptance, extent: Extent, cycles: Cycles) -> Steady:
+    """The blocks that a run of k draft tokens per block can have, as if it went on behind its end.
+
+    A block that reaches over the end counts for the share of its tokens that lie before it, so that
+    a token more or less hardly changes the answer. Positions where k draft tokens do not fit the
+    context are left out, of the plain steps too.
     """
-    plain = expected_run(0, Rates((0.0,)), extent, cycles).cycles
+    end = min(extent.new_tokens, extent.context - extent.first_cache - k)
+    starts = [1.0] + [0.0] * (end + k)  # chance that a block starts at a position
+    cost = blocks = 0.0
+    for position in range(end):
+        chance, cache = starts[position], extent.first_cache + position
+        if chance == 0:
+            continue
+        guesses = acceptance.guesses(position, k)
+        block = guesses * extent.draft_cycles + cycles(guesses + 1, cache)
+        for accepted, share in enumerate(acceptance.accepted(position, guesses)):
+            before_end = min(accepted + 1, end - position) / (accepted + 1)
+            blocks += chance * share * before_end
+            cost += chance * share * before_end * block
+            starts[position + accepted + 1] += chance * share
+    plain = sum(cycles(1, extent.first_cache + position) for position in range(end))
+    return Steady(plain / end, cost / end, end / blocks)
+
+
+def break_even_acceptance(k: int, extent: Extent, cycles: Cycles) -> float | None:
+    """The acceptance, the same for every draft token, with which speculation costs what plain does.
+
+    In the steady state; None if not even a perfect draft is worth it, 0 if any is.
+    """
 
     def pays(rate: float) -> bool:
-        return expected_run(k, Rates((rate,)), extent, cycles).cycles <= plain
+        return steady_state(k, Rates((rate,)), extent, cycles).speedup >= 1
 
     if not pays(1.0):
         return None

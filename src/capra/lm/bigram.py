@@ -22,7 +22,7 @@ from capra.isa.program import Program
 from capra.lm.graphs import draft_graph
 from capra.lm.model import LanguageModel
 from capra.lm.reference import greedy_tokens
-from capra.lm.target import ProgramRun
+from capra.lm.target import ProgramRun, run_of
 from capra.numerics import FloatArray, quantize
 from capra.sim.device import Device, SimulatedDevice
 
@@ -123,7 +123,7 @@ class ChipBigram:
         """The most likely next token as the chip computes it, and the program that it took."""
         feeds = {"x": self._x[token : token + 1], "table": self._table}
         execution = self._device.execute(self.program, feeds)
-        run = ProgramRun("draft", 1, 0, execution.counters, execution.phases)
+        run = run_of("draft", 1, 0, execution)
         return int(execution.outputs["token"][0, 0]), (run,)
 
 

@@ -30,12 +30,19 @@ from capra.isa.chip import (
 )
 from capra.isa.spec import ARRAY_SIZE
 from capra.lm.model import LanguageModel, ModelConfig
+from capra.lm.target import PREFILL_ROWS
 
 METADATA_KEY: Final = "capra"
 FORMAT: Final = 1
 BIGRAM: Final = "bigram"
 DIGEST: Final = "digest"
 HEADER_DIGEST: Final = "header_digest"
+
+BLOCK_ROWS: Final = PREFILL_ROWS
+"""Rows of the largest block that a model's own chip is sized for: those of a prefill program."""
+
+MIN_WORDS: Final = 1 << 13
+"""Least words of each memory of a model's own chip."""
 
 
 def load_checkpoint(path: Path) -> LanguageModel:
@@ -147,21 +154,19 @@ def save_checkpoint(model: LanguageModel, path: Path, notes: Mapping[str, Any]) 
 
 
 def chip_for(config: ModelConfig) -> Chip:
-    """A chip whose memories hold any program of a model within its context.
+    """A chip that runs a model within its context, in blocks of at most BLOCK_ROWS rows.
 
-    External memory fits a verifier of the whole context, the longest map; the scratchpad fits its
-    keys, values and widest activations with the largest weight; its program memory fits that
-    verifier. Raises CapacityError for a model
-    that is too large for any chip of the family.
+    The scratchpad holds one layer's largest working set and no more: it is no place to keep all
+    weights of a model, which every program loads again. External memory fits a verifier of the
+    whole context, the longest map; program memory fits that verifier too. Raises CapacityError for
+    a model that is too large for any chip of the family.
     """
     weights = [rows * cols for rows, cols in config.weight_shapes().values()]
     row = config.width * (1 + 3 * config.layers) + config.vocab_size + 1
     external = sum(weights) + config.context * max(row, 2 * config.layers * config.width)
-    widest = max(config.hidden, config.vocab_size, config.context)
-    scratchpad = max(weights) + config.context * (8 * config.width + 2 * widest)
     for what, words, limit in (
         ("external memory", external, MAX_EXTERNAL_WORDS),
-        ("the scratchpad", scratchpad, MAX_SCRATCHPAD_WORDS),
+        ("the scratchpad", _working_set(config), MAX_SCRATCHPAD_WORDS),
     ):
         if words > limit:
             raise CapacityError(
@@ -169,10 +174,27 @@ def chip_for(config: ModelConfig) -> Chip:
             )
     return Chip(
         external_words=_power_of_two(external),
-        scratchpad_words=_power_of_two(scratchpad),
+        scratchpad_words=_power_of_two(_working_set(config)),
         operand_depth=MIN_OPERAND_DEPTH,
         program_entries=min(_power_of_two(_instructions(config)), MAX_PROGRAM_ENTRIES),
     )
+
+
+def _working_set(config: ModelConfig) -> int:
+    """No fewer words than the largest buffers that a block needs at the same time.
+
+    That is a product's weight, operand, sums and result beside the residual stream, or the keys
+    and values of a layer beside its queries and one head's tile of scores; and an eighth more for
+    the gaps between buffers.
+    """
+    rows, width = min(BLOCK_ROWS, config.context), config.width
+    residual = 2 * rows * width
+    product = max(
+        inner * cols + 2 * rows * (inner + cols) for inner, cols in config.weight_shapes().values()
+    )
+    scores = 4 * min(rows, ARRAY_SIZE) * config.context
+    attention = 2 * config.context * width + 4 * rows * width + scores
+    return (residual + max(product, attention)) * 9 // 8
 
 
 def _instructions(config: ModelConfig) -> int:
@@ -189,7 +211,7 @@ def _instructions(config: ModelConfig) -> int:
 
 
 def _power_of_two(words: int) -> int:
-    return max(1 << (words - 1).bit_length(), 1 << 13)
+    return max(1 << (words - 1).bit_length(), MIN_WORDS)
 
 
 def _header(path: Path, text: str) -> dict[str, Any]:

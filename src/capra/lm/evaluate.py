@@ -12,6 +12,7 @@ import numpy as np
 
 from capra.errors import InputError
 from capra.ir.quantization import TensorError, tensor_errors
+from capra.lm.checkpoint import BLOCK_ROWS
 from capra.lm.corpus import load_corpus
 from capra.lm.model import LanguageModel
 from capra.lm.reference import FloatStepper, block_logits
@@ -64,9 +65,9 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate windows as long as the context, spread evenly over the held-out text.
 
-    All of them unless told how many. Each is one program on the chip, a block without a cache, and
-    one float run of the same rows. Raises InputError for a model without characters or fewer than
-    one window.
+    All of them unless told how many. Each is a text of its own on the chip, in blocks of at most
+    BLOCK_ROWS rows, and one float run of the same rows. Raises InputError for a model without
+    characters or fewer than one window.
     """
     if model.characters is None:
         raise InputError(f"model {model.config.name} has no characters, expected a text model")
@@ -79,19 +80,18 @@ def evaluate(
     if not chosen:
         raise InputError(f"0 windows of {length} characters, expected at least 1")
     target = ChipTarget(model)
-    (scale,) = (
-        slot.scale for slot in target.program("verify", length, 0).external if slot.name == "logits"
-    )
-    assert scale is not None
+    graph = target.graph("verify", length, 0)
+    scales = target.scales(graph)
+    scale = scales.scale["logits"]
     chip_bits, float_bits, agreeing = 0.0, 0.0, 0
     for number, window in enumerate(chosen):
-        forward, exact = target.session().forward(window), block_logits(model, window)
-        chip_bits += _bits(forward.logits * scale, window)
+        choices, logits = _on_chip(target, window)
+        exact = block_logits(model, window)
+        chip_bits += _bits(logits * scale, window)
         float_bits += _bits(exact, window)
-        agreeing += int((exact.argmax(axis=1) == forward.choices).sum())
+        agreeing += int((exact.argmax(axis=1) == choices).sum())
         on_window(number + 1, len(chosen))
     few = _spread(chosen, ERROR_WINDOWS)
-    graph = target.graph("verify", length, 0)
     prompt = min(PROMPT_CHARACTERS, length)
     text = min(TEXT_CHARACTERS, length - prompt + 1)
     characters = len(chosen) * (length - 1)
@@ -106,9 +106,19 @@ def evaluate(
             common_prefix(model, window[:prompt], text) for window in _spread(chosen, TEXTS)
         ),
         error_windows=len(few),
-        tensor_errors=tensor_errors(graph, target.scales(graph), map(model.leaves, few)),
+        tensor_errors=tensor_errors(graph, scales, map(model.leaves, few)),
         skipped=len(held_out) - len(tokens),
     )
+
+
+def _on_chip(target: ChipTarget, window: Sequence[int]) -> tuple[list[int], FloatArray]:
+    """The choices and integer logits after every row of a window, in blocks that fit the chip."""
+    session, choices, logits = target.session(), list[int](), list[FloatArray]()
+    for start in range(0, len(window), BLOCK_ROWS):
+        forward = session.forward(window[start : start + BLOCK_ROWS])
+        choices += forward.choices
+        logits.append(forward.logits)
+    return choices, np.concatenate(logits)
 
 
 def common_prefix(model: LanguageModel, prompt: Sequence[int], count: int) -> int:

@@ -36,8 +36,8 @@ from capra.sim.device import Device, Execution, SimulatedDevice
 PREFILL_ROWS: Final = 16
 """Prompt rows of one prefill program."""
 
-CACHED_INSTRUCTIONS: Final = 200_000
-"""Compiled programs are kept up to this many instructions in all."""
+CACHED_INSTRUCTIONS: Final = 400_000
+"""Compiled programs are kept up to this many instructions in all (about 0.5 KiB each)."""
 
 Role = Literal["step", "verify", "prefill", "draft"]
 
@@ -52,6 +52,15 @@ class ProgramRun:
     counters: Counters
     phases: Mapping[Phase, int] = field(default_factory=dict, compare=False)
     """What those cycles were spent on, where the device says so."""
+    weight_words: int = 0
+    """Words of weights that it loaded, one cycle each, where the device says so."""
+
+
+def run_of(role: Role, rows: int, cache: int, execution: Execution) -> ProgramRun:
+    """What an execution was for, and what it cost."""
+    return ProgramRun(
+        role, rows, cache, execution.counters, execution.phases, execution.weight_words
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +239,7 @@ class IntegerSession:
         for name, tensor in self._cache.items():
             tensor[start:end] = execution.outputs[name]
         self.length = end
-        return ProgramRun(role, len(tokens), start, execution.counters, execution.phases), execution
+        return run_of(role, len(tokens), start, execution), execution
 
 
 class FloatTarget:

@@ -11,46 +11,79 @@ SOURCES: Final = {"measured": "the draft's own", "given": "given", "synthetic": 
 
 
 def plan_lines(record: Record) -> list[str]:
-    """The verdict, and what it rests on."""
-    assumed = record["draft_cycles_assumed"]
-    cost = f"{record['draft_cycles']:,.0f} cycles ({'assumed' if assumed else 'executed'})"
-    if not record["draft_cycles"] and not assumed:
-        cost = "nothing, the draft runs no program"
-    return [
-        _verdict(record),
-        f"{counted(record['new_tokens'], 'token')}, {record['plain_cycles']:,} cycles plainly; "
-        f"a guess costs {cost}; acceptance: {SOURCES[record['acceptance_source']]}.",
-    ]
+    """The verdict for the steady state, what the one run gains, and what both rest on."""
+    return [_verdict(record), _run_line(record), _basis(record)]
 
 
 def _verdict(record: Record) -> str:
     best, needed = record["best"], record["needed"]
-    entry = record["ks"][best["k"] - 1]
-    found = f"K = {best['k']}, predicted {best['speedup']:.2f} times the speed of plain decoding"
-    if entry["measured"]:
-        found += f" (measured {entry['measured']['speedup']:.2f})"
+    found = (
+        f"K = {best['k']}, {best['speedup']:.2f} times the speed of plain decoding in the steady "
+        f"state ({best['cycles_per_token']:,.0f} cycles per token, plain "
+        f"{best['plain_cycles_per_token']:,.0f})"
+    )
     if record["pays"]:
-        return f"Speculation pays: best with {found}."
+        return f"{_assumption(record)}peculation pays: best with {found}."
     if needed is None:
-        return f"Speculation does not pay, nor would it with a perfect draft: best with {found}."
-    if record["new_tokens"] == 1 and needed["acceptance"] == 0:
-        return "Speculation changes nothing: in a run of 1 token no guess is ever made."
+        return (
+            f"{_assumption(record)}peculation does not pay, nor would it with a perfect draft: "
+            f"best with {found}."
+        )
     at_needed = record["ks"][needed["k"] - 1]["expected"]["conditional_acceptance"]
     return (
-        f"Speculation does not pay: best with {found}. It needs an acceptance of "
-        f"{needed['acceptance']:.1%} at least, with K = {needed['k']}; this draft's is "
+        f"{_assumption(record)}peculation does not pay: best with {found}. It needs an acceptance "
+        f"of {needed['acceptance']:.1%} at least, with K = {needed['k']}; this draft's is "
         f"{' '.join(f'{rate:.1%}' for rate in at_needed)}."
     )
 
 
-def guesses_table(record: Record) -> Table:
-    """A line a K: the acceptance it needs and has, and its speedup, predicted and measured.
+def _assumption(record: Record) -> str:
+    """The start of the verdict, up to the s of "speculation": what is assumed comes first."""
+    cycles = record["draft_cycles"]
+    if not cycles:
+        return "With a draft that costs nothing, s"
+    if record["draft_cycles_assumed"]:
+        return f"Assuming {cycles:,.0f} cycles per draft token, s"
+    return "S"
 
-    Behind a prediction, its error against the measured run.
+
+def _run_line(record: Record) -> str:
+    """What the best K gains in the run itself, and which K would be best there."""
+    best = record["ks"][record["best"]["k"] - 1]
+    top = max(record["ks"], key=lambda entry: float(entry["speedup"]))
+    run = f"This run, {counted(record['new_tokens'], 'token')}"
+    if not best["expected"]["proposed"]:
+        return f"{run}: no draft token is proposed, speculation changes nothing."
+    line = f"{run}: {best['speedup']:.2f} predicted with K = {best['k']}"
+    if best["measured"]:
+        line += f", {best['measured']['speedup']:.2f} measured"
+    if top["speedup"] > best["speedup"]:
+        line += f"; its own best is K = {top['k']}, {top['speedup']:.2f}"
+    return f"{line}."
+
+
+def _basis(record: Record) -> str:
+    cost = f"{record['draft_cycles']:,.0f} cycles"
+    if record["draft_cycles_assumed"]:
+        cost += " (assumed)"
+    elif record["draft_cycles"]:
+        cost += " (executed)"
+    else:
+        cost = "nothing: the draft runs no program"
+    return (
+        f"Plain: {record['plain_cycles']:,} cycles. A draft token costs {cost}. Acceptance: "
+        f"{SOURCES[record['acceptance_source']]}."
+    )
+
+
+def guesses_table(record: Record) -> Table:
+    """One line per K: acceptance needed and found, speedup in the steady state and in the run.
+
+    After a prediction of the run comes its error against the measured run.
     """
     predictors = [name for name in PREDICTORS if name in record["ks"][0]["predicted"]]
     table = plain_table(
-        "K", "needed", "accepted", "blocks", *predictors, "measured",
+        "K", "needed", "accepted", "steady", *predictors, "measured",
         *(["runs"] if record["acceptance_source"] == "synthetic" else []),
     )  # fmt: skip
     for entry in record["ks"]:
@@ -59,16 +92,14 @@ def guesses_table(record: Record) -> Table:
             f"{entry['k']}{' *' if entry['k'] == record['best']['k'] else ''}",
             "never" if needed is None else f"{needed:.1%}",
             f"{entry['expected']['acceptance_rate']:.1%}",
-            f"{entry['expected']['blocks']:.1f}",
+            f"{entry['steady']['speedup']:.2f}",
             *(_prediction(entry, name) for name in predictors),
             f"{measured['speedup']:.2f}" if measured else "",
         ]
         if record["acceptance_source"] == "synthetic":
             cells.append(f"{measured['runs']}" if measured else "")
         table.add_row(*cells)
-    table.caption = (
-        "* the best K; needed, accepted: acceptance; percentages behind a prediction: its error"
-    )
+    table.caption = "* the best K in the steady state; right of steady: this run, and errors"
     table.caption_justify = "left"
     return table
 

@@ -27,6 +27,8 @@ class Execution:
     counters: Counters
     phases: Mapping[Phase, int] = field(default_factory=dict)
     """What the cycles were spent on."""
+    weight_words: int = 0
+    """Words of weights that were loaded."""
 
 
 class Device(Protocol):
@@ -57,7 +59,7 @@ class SimulatedDevice:
             slot.name: self._machine.read_external(slot.region).astype(np.int64)
             for slot in program.slots("output")
         }
-        return Execution(outputs, counters, program.phases)
+        return Execution(outputs, counters, program.phases, program.weight_words)
 
     def _run(self, program: Program) -> Counters:
         return self._machine.run(self._bind(program))

@@ -17,10 +17,14 @@ def total_counters(runs: Sequence[ProgramRun]) -> Counters:
 
 
 def acceptance(decoded: Decoded) -> dict[str, Any]:
-    """blocks, proposed, accepted, emitted, and the ratios that follow from them.
+    """Counts over the blocks of a run, and the ratios that follow from them.
+
+    emitted = accepted + blocks counts every token that a block gave, kept those of the text: what
+    comes after a stop token, or after the length asked for, was emitted and is not kept.
 
     acceptance_rate = accepted / proposed (0 when nothing was proposed), mean_acceptance_length =
-    1 + accepted / blocks, accepted_per_position[j] = blocks in which guess j was accepted.
+    1 + accepted / blocks, tokens_per_block = kept / blocks, accepted_per_position[j] = blocks in
+    which draft token j was accepted.
     """
     blocks = decoded.blocks
     proposed = sum(len(block.proposed) for block in blocks)
@@ -31,8 +35,10 @@ def acceptance(decoded: Decoded) -> dict[str, Any]:
         "proposed": proposed,
         "accepted": accepted,
         "emitted": sum(len(block.emitted) for block in blocks),
+        "kept": len(decoded.tokens),
         "acceptance_rate": accepted / proposed if proposed else 0.0,
         "mean_acceptance_length": 1 + accepted / len(blocks) if blocks else 0.0,
+        "tokens_per_block": len(decoded.tokens) / len(blocks) if blocks else 0.0,
         "accepted_per_position": [
             sum(block.accepted > position for block in blocks) for position in range(positions)
         ],
@@ -59,6 +65,36 @@ def cost_record(runs: Sequence[ProgramRun]) -> dict[str, Any]:
         "cycles_by_unit": counters.by_unit(),
         "cycles_by_phase": sum_phases(run.phases for run in runs),
     }
+
+
+def resident_record(plain: Decoded, speculative: Decoded) -> dict[str, Any]:
+    """Both runs if weights stayed on the chip: weight_words, cycles of each run, their speedup.
+
+    Derived, not executed: see `resident_cycles`.
+    """
+    before, after = resident_cycles(plain.runs), resident_cycles(speculative.runs)
+    return {
+        "weight_words": sum(_weight_words(speculative.runs)),
+        "plain_cycles": before,
+        "speculative_cycles": after,
+        "speedup": before / after if after else 1.0,
+    }
+
+
+def resident_cycles(runs: Sequence[ProgramRun]) -> int:
+    """Cycles of these programs if the weights of each model were loaded once, not per program.
+
+    A weight word costs one cycle; the fixed cycles of loads are left as they are.
+    """
+    loaded = sum(run.weight_words for run in runs)
+    return total_counters(runs).total - loaded + sum(_weight_words(runs))
+
+
+def _weight_words(runs: Sequence[ProgramRun]) -> tuple[int, int]:
+    """Words of weights of the draft and of the target, from the programs that load most."""
+    draft = max((run.weight_words for run in runs if run.role == "draft"), default=0)
+    target = max((run.weight_words for run in runs if run.role != "draft"), default=0)
+    return draft, target
 
 
 def program_record(run: ProgramRun) -> dict[str, Any]:
@@ -122,6 +158,7 @@ def comparison_record(
     """Both runs side by side. speedup = plain cycles / speculative cycles, prompt included.
 
     decode_speedup leaves the prompt's programs out of both, as they are the same.
+    resident_weights is what both would cost if no program loaded weights again.
     """
     first, second = run_record(plain, detokenize), speculative_record(speculative, detokenize)
 
@@ -137,4 +174,5 @@ def comparison_record(
         "tokens_equal": plain.tokens == speculative.tokens,
         "speedup": ratio(None),
         "decode_speedup": ratio("prefill"),
+        "resident_weights": resident_record(plain, speculative),
     }
