@@ -22,7 +22,6 @@ from capra.lm.target import (
     Forward,
     IntegerSession,
     InterpretedTarget,
-    ProgramRun,
 )
 from capra.lm.tiny import random_model
 from capra.numerics import FloatArray, IntArray

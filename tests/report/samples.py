@@ -61,6 +61,13 @@ def plan_record() -> dict[str, Any]:
     ))  # fmt: skip
 
 
+def bench_record() -> dict[str, Any]:
+    """Short runs from every token of the random model."""
+    return json.loads(printed(  # type: ignore[no-any-return]
+        "bench", "--model", "random", "-n", "3,6", "-k", "1,3", "--json"
+    ))  # fmt: skip
+
+
 def anatomy_record() -> dict[str, Any]:
     """A verifier of three rows of the random model, beside its steps and the draft."""
     return json.loads(printed("anatomy", "--rows", "3", "--json"))  # type: ignore[no-any-return]
@@ -80,6 +87,7 @@ def serving_record() -> dict[str, Any]:
 
 RECORDS = {
     "decode": decode_record, "table": table_record, "grid": grid_record, "plan": plan_record,
+    "bench": bench_record,
     "anatomy": anatomy_record, "causality": causality_record, "serving": serving_record,
     "profile": profile_record,
 }  # fmt: skip

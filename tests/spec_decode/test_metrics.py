@@ -136,6 +136,7 @@ def test_a_block_is_recorded_with_its_programs() -> None:
         "role": "verify",
         "rows": 3,
         "cache": 5,
+        "weight_words": 0,
         "cycles": 105,
         "cycles_by_unit": {"matrix": 100, "dma": 0, "vector": 0, "control": 5},
         "cycles_by_phase": {"drain": 100, "fetch": 5},

@@ -5,10 +5,12 @@ Results go to stdout, talk and progress to stderr. What Capra refuses is one sen
 """
 
 # Importing a module registers its commands, in the order in which --help lists them.
-from capra.cli import decode, experiments, lab, plan, sweep, report, programs, certify, models  # noqa: I001
+from capra.cli import (  # noqa: I001
+    decode, bench, experiments, lab, plan, sweep, report, programs, certify, models,
+)  # fmt: skip
 from capra.cli.app import main
 
 __all__ = [
-    "certify", "decode", "experiments", "lab", "main", "models", "plan", "programs", "report",
-    "sweep",
+    "bench", "certify", "decode", "experiments", "lab", "main", "models", "plan", "programs",
+    "report", "sweep",
 ]  # fmt: skip

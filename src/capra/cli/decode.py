@@ -106,11 +106,17 @@ def decode(
     if as_json:
         print_json(record)
     else:
-        from capra.report.tables import comparison_table, run_certificate_line, verdict
+        from capra.report.tables import (
+            comparison_table,
+            resident_line,
+            run_certificate_line,
+            verdict,
+        )
 
         print("\n")
         print_table(comparison_table(record))
         print(f"\n{verdict(record)}")
+        print(resident_line(record))
         if certify:
             print(run_certificate_line(record["certificate"]))
         print_rtl(record)

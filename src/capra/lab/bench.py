@@ -31,6 +31,9 @@ MOST_PROMPTS: Final = 10_000
 SHARES: Final = (1, 2, 3)
 """Default lengths in quarters of the context."""
 
+NGRAM: Final = 8
+"""Tokens of the n-grams whose repetition is reported: text that loops is easy to guess."""
+
 Origin = Literal["written", "held_out", "token", "file"]
 Record = dict[str, Any]
 
@@ -128,10 +131,11 @@ def bench(
     k leaves no room for a block; CapacityError where a program does not fit the chip.
     """
     _check(target, prompts, lengths, ks)
-    longest = [
-        Comparison(target, prompt.tokens, max(lengths), max(ks), make_proposer).plain()
-        for prompt in _told(prompts, on_run)
-    ]
+    longest = list[Decoded]()
+    for prompt in prompts:
+        comparison = Comparison(target, prompt.tokens, max(lengths), max(ks), make_proposer)
+        longest.append(comparison.plain())
+        on_run()
     runs = list[Record]()
     for k in ks:  # programs of one k after the other: those of all ks are too many to keep
         for length in lengths:
@@ -141,19 +145,23 @@ def bench(
                 runs.append({"prompt": number, **_run_record(length, k, plain, run)})
                 on_run()
     return {
-        "prompts": [asdict(prompt) for prompt in prompts],
+        "prompts": [
+            {**asdict(prompt), "repeated_8grams": repeated_ngrams(plain.tokens)}
+            for prompt, plain in zip(prompts, longest, strict=True)
+        ],
         "new_tokens": list(lengths),
         "ks": list(ks),
         "runs": runs,
+        "repeated_8grams": sum(repeated_ngrams(p.tokens) for p in longest) / len(longest),
         "tokens_equal": all(run["tokens_equal"] for run in runs),
         **summary(runs, len(prompts), lengths, ks),
     }
 
 
-def _told(prompts: Sequence[Prompt], on_run: Callable[[], None]) -> Any:
-    for prompt in prompts:
-        yield prompt
-        on_run()
+def repeated_ngrams(tokens: Sequence[int]) -> float:
+    """The share of a text's 8-grams that occurred in it before: near 1 for a text that loops."""
+    ngrams = [tuple(tokens[at : at + NGRAM]) for at in range(len(tokens) - NGRAM + 1)]
+    return 1 - len({*ngrams}) / len(ngrams) if ngrams else 0.0
 
 
 def _check(

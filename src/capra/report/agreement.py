@@ -3,8 +3,9 @@
 These checks come after those of the values themselves; ratios may differ by rounding.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isclose
+from statistics import fmean, median
 from typing import Any, Final
 
 from capra.errors import InputError
@@ -75,15 +76,24 @@ def acceptance_is_the_traces(where: str, run: Record) -> None:
     rate_is_of_the_counts(where, run)
     length = 1 + sum(accepted) / len(trace) if trace else 0.0
     _close(where, run, "mean_acceptance_length", length, "1 + accepted / blocks")
+    kept = len(run["tokens"])
+    _same(where, run, {"kept": kept}, "the number of tokens")
+    per_block = kept / len(trace) if trace else 0.0
+    _close(where, run, "tokens_per_block", per_block, "kept / blocks")
 
 
 def rate_is_of_the_counts(where: str, run: Record) -> None:
     """No more guesses are accepted than proposed, and the rate is that of the two."""
+    rate_is_possible(where, run)
     accepted, proposed = run["accepted"], run["proposed"]
-    if accepted > proposed:
-        raise fail(f"{where}.accepted", accepted, f"at most {proposed}, those proposed")
     rate = accepted / proposed if proposed else 0.0
     _close(where, run, "acceptance_rate", rate, "accepted / proposed")
+
+
+def rate_is_possible(where: str, run: Record) -> None:
+    """No more draft tokens are accepted than proposed."""
+    if run["accepted"] > run["proposed"]:
+        raise fail(f"{where}.accepted", run["accepted"], f"at most {run['proposed']}, proposed")
 
 
 def comparison_is_of_both_runs(where: str, record: Record) -> None:
@@ -99,6 +109,12 @@ def comparison_is_of_both_runs(where: str, record: Record) -> None:
     )
     _close(where, record, "decode_speedup", _ratio(before, after),
            "plain cycles over speculative ones, both without the prompt's")  # fmt: skip
+    resident, before, after = record["resident_weights"], *map(_resident, (plain, speculative))
+    at = f"{where}.resident_weights"
+    counts = {"plain_cycles": before, "speculative_cycles": after}
+    counts["weight_words"] = sum(_weight_words(_programs(speculative)))
+    _same(at, resident, counts, "by the weight words of the programs")
+    _close(at, resident, "speedup", _ratio(before, after), "plain cycles over speculative ones")
 
 
 def table_has_its_plain_runs(where: str, table: Record) -> None:
@@ -111,6 +127,90 @@ def table_has_its_plain_runs(where: str, table: Record) -> None:
         if "decode" not in run:
             ratio = _ratio(plain[run["model"]], run["cycles"])
             _close(at, run, "speedup", ratio, "the cycles of its model's plain run over its own")
+
+
+def bench_is_of_its_runs(where: str, record: Record) -> None:
+    """Every prompt, length and k has one run, and the statistics are those of the runs."""
+    expected = [
+        (prompt, length, k)
+        for k in record["ks"]
+        for length in record["new_tokens"]
+        for prompt in range(len(record["prompts"]))
+    ]
+    found = [(run["prompt"], run["new_tokens"], run["k"]) for run in record["runs"]]
+    for index, run in enumerate(record["runs"]):
+        ratio = _ratio(run["plain_cycles"], run["cycles"])
+        _close(f"{where}.runs[{index}]", run, "speedup", ratio, "plain over speculative cycles")
+        rate_is_possible(f"{where}.runs[{index}]", run)
+    for key in expected:
+        if found.count(key) != 1:
+            raise InputError(
+                f"{where}.runs has {found.count(key)} runs of prompt {key[0]}, {key[1]} tokens, "
+                f"k = {key[2]}, expected 1"
+            )
+    if len(found) > len(expected):
+        raise fail(f"the number of {where}.runs", len(found), f"{len(expected)}")
+    equal = all(run["tokens_equal"] for run in record["runs"])
+    _same(where, record, {"tokens_equal": equal}, "as the runs say")
+    for place, entry, runs in _spreads(where, record):
+        _spread_is_of(place, entry, runs)
+    best = max(record["by_k"], key=lambda entry: float(entry["mean"]))
+    if best != record["best"]:
+        raise fail(f"{where}.best", record["best"], "the entry of by_k with the largest mean")
+
+
+def _spreads(where: str, record: Record) -> Iterator[tuple[str, Record, list[Record]]]:
+    """The statistics of a bench with the runs that they are of."""
+    runs = record["runs"]
+    cells = [(length, k) for length in record["new_tokens"] for k in record["ks"]]
+    for name, keys in (("by_k", [(None, k) for k in record["ks"]]), ("cells", cells)):
+        if len(record[name]) != len(keys):
+            raise fail(f"the number of {where}.{name}", len(record[name]), f"{len(keys)}")
+        for index, ((length, k), entry) in enumerate(zip(keys, record[name], strict=True)):
+            place = f"{where}.{name}[{index}]"
+            _same(place, entry, {"k": k}, "in the order of ks")
+            if length is not None:
+                _same(place, entry, {"new_tokens": length}, "in the order of new_tokens")
+            chosen = [run for run in runs if run["k"] == k]
+            yield place, entry, [run for run in chosen if length in (None, run["new_tokens"])]
+
+
+def _spread_is_of(where: str, entry: Record, runs: Sequence[Record]) -> None:
+    speedups = [run["speedup"] for run in runs]
+    blocks, accepted, proposed = (sum(r[key] for r in runs) for key in _COUNTS)
+    resident = [run["resident_speedup"] for run in runs]
+    _same(where, entry, {
+        "runs": len(runs),
+        "losses": sum(speedup < 1 for speedup in speedups),
+        "resident_losses": sum(speedup < 1 for speedup in resident),
+    }, "that of the runs")  # fmt: skip
+    for key, value in (
+        ("mean", fmean(speedups)), ("min", min(speedups)), ("max", max(speedups)),
+        ("median", median(speedups)), ("resident_mean", fmean(resident)),
+        ("acceptance_rate", accepted / proposed if proposed else 0.0),
+        ("mean_acceptance_length", 1 + accepted / blocks),
+    ):  # fmt: skip
+        _close(where, entry, key, value, "that of the runs")
+    if not entry["low"] <= entry["mean"] <= entry["high"]:
+        raise fail(f"{where}.mean", entry["mean"], f"one of {entry['low']} .. {entry['high']}")
+
+
+_COUNTS: Final = ("blocks", "accepted", "proposed")
+
+
+def _resident(run: Record) -> int:
+    """Cycles of a run whose weights are loaded once per model."""
+    programs = _programs(run)
+    loaded = sum(program["weight_words"] for program in programs)
+    return int(run["cycles"]) - loaded + sum(_weight_words(programs))
+
+
+def _weight_words(programs: Sequence[Record]) -> list[int]:
+    """Words of weights of the draft and of the target."""
+    return [
+        max((p["weight_words"] for p in programs if (p["role"] == "draft") is draft), default=0)
+        for draft in (True, False)
+    ]
 
 
 def _programs(run: Record) -> list[Record]:

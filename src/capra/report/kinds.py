@@ -9,6 +9,7 @@ from typing import Any, Final
 from capra.isa.spec import BY_MNEMONIC, Phase, Unit
 from capra.report.agreement import (
     acceptance_is_the_traces,
+    bench_is_of_its_runs,
     block_is_checked,
     comparison_is_of_both_runs,
     rate_is_of_the_counts,
@@ -57,7 +58,7 @@ def _in_vocabulary(where: str, value: Any) -> None:
                 raise fail(f"{where}: a token of {place}", token, f"0 .. {size - 1}")
 
 
-_PROGRAM_RUN: Final = object_with(_COST, role=text, rows=whole, cache=whole)
+_PROGRAM_RUN: Final = object_with(_COST, role=text, rows=whole, cache=whole, weight_words=whole)
 _RUN: Final = object_with(
     _COST,
     run_is_its_programs,
@@ -133,6 +134,18 @@ def _anatomy(where: str, value: Any) -> None:
         )(where, value)  # fmt: skip
 
 
+_BENCH_RUN: Final = object_with(
+    prompt=whole, new_tokens=positive, k=positive, plain_cycles=positive, cycles=positive,
+    speedup=number, resident_speedup=number, blocks=positive, proposed=whole, accepted=whole,
+    accepted_per_position=list_of(whole), tokens_equal=flag,
+)  # fmt: skip
+_SPREAD: Final = object_with(
+    k=positive, runs=positive, mean=number, low=number, high=number, median=number, min=number,
+    max=number, losses=whole, acceptance_rate=number, mean_acceptance_length=number,
+    resident_mean=number, resident_losses=whole,
+)  # fmt: skip
+
+
 _CAUSALITY_BLOCK: Final = object_with(
     same_length("tokens", "logits", "equal"),
     tokens=list_of(whole, 1), logits=list_of(list_of(integer, 1)), equal=list_of(flag),
@@ -163,8 +176,12 @@ KINDS: Final[Mapping[str, Check]] = {
             acceptance_is_the_traces,
             blocks=whole, proposed=whole, accepted=whole, acceptance_rate=number,
             mean_acceptance_length=number, accepted_per_position=list_of(whole),
+            kept=whole, tokens_per_block=number,
         ),
         tokens_equal=flag, speedup=number, decode_speedup=number,
+        resident_weights=object_with(
+            weight_words=whole, plain_cycles=whole, speculative_cycles=whole, speedup=number
+        ),
     ),
     "table": object_with(table_has_its_plain_runs, runs=list_of(_table_run, 1)),
     "grid": object_with(cells=list_of(_CELL, 1)),
@@ -175,7 +192,20 @@ KINDS: Final[Mapping[str, Check]] = {
                 object_with(rows=positive, cycles=positive, relative=number, is_cliff=flag), 1
             ),
         ),
-        ks=list_of(object_with(_measured, k=whole, speedup=number), 1),
+        ks=list_of(
+            object_with(_measured, k=whole, speedup=number, steady=object_with(speedup=number)), 1
+        ),
+    ),
+    "bench": object_with(
+        bench_is_of_its_runs,
+        settings=object_with(model=text, draft=text, draft_noise=number),
+        prompts=list_of(
+            object_with(origin=text, tokens=list_of(whole, 1), repeated_8grams=number), 1
+        ),
+        confidence=number,
+        new_tokens=list_of(positive, 1), ks=list_of(positive, 1), repeated_8grams=number,
+        runs=list_of(_BENCH_RUN, 1), cells=list_of(_SPREAD, 1), by_k=list_of(_SPREAD, 1),
+        best=_SPREAD, tokens_equal=flag,
     ),
     "anatomy": _anatomy,
     "causality": object_with(

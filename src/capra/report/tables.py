@@ -27,6 +27,7 @@ def comparison_table(record: Record) -> Table:
         ("accepted / proposed", "", f"{speculative['accepted']} / {speculative['proposed']}"),
         ("acceptance rate", "", f"{speculative['acceptance_rate']:.1%}"),
         ("mean acceptance length", "", f"{speculative['mean_acceptance_length']:.2f}"),
+        ("tokens kept per block", "", f"{speculative['tokens_per_block']:.2f}"),
         ("accepted per position", "", " ".join(map(str, speculative["accepted_per_position"]))),
     ]
     for row in rows:
@@ -57,6 +58,18 @@ def verdict(record: Record) -> str:
         f"The tokens are {equal}; speculative decoding took {outcome}: "
         f"{record['speedup']:.2f} times the speed of plain decoding "
         f"({record['decode_speedup']:.2f} without the prompt)."
+    )
+
+
+def resident_line(record: Record) -> str:
+    """One sentence: what would be gained if weights stayed on the chip, and whether they could."""
+    resident, words = record["resident_weights"], record["settings"]["chip"]["scratchpad_words"]
+    fit = "would fit" if resident["weight_words"] <= words else "do not fit"
+    return (
+        f"Every program loads its weights again. Loaded once: {resident['speedup']:.2f} times "
+        f"(derived, not executed: {resident['plain_cycles']:,} and "
+        f"{resident['speculative_cycles']:,} cycles); {resident['weight_words']:,} words of "
+        f"weights {fit} the scratchpad's {words:,}."
     )
 
 

@@ -103,6 +103,7 @@ def program_record(run: ProgramRun) -> dict[str, Any]:
         "role": run.role,
         "rows": run.rows,
         "cache": run.cache,
+        "weight_words": run.weight_words,
         **cost_record([run]),
     }
 

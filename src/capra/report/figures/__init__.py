@@ -32,6 +32,7 @@ FIGURES: Final[Mapping[str, tuple[tuple[str, str, Draw], ...]]] = {
         ("cost", "Cost of a block by its rows", speedup.cost_curve),
         ("predictions", "Speedup against k, measured over predicted", speedup.predictions),
     ),
+    "bench": (("spread", "Speedup over many prompts", speedup.spread),),
     "anatomy": (),
     "causality": (),
     "serving": (),

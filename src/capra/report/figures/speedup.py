@@ -13,6 +13,9 @@ from capra.spec_decode.metrics import expected_tokens
 Record = Mapping[str, Any]
 
 CURVE_POINTS: Final = 60
+JITTER: Final = 0.22
+GOLDEN: Final = 0.618034
+"""Runs of one k are spread sideways by multiples of it, so that few hide each other."""
 
 
 def table(record: Record) -> tuple[Figure, str]:
@@ -115,6 +118,36 @@ def derived_curves(record: Record) -> tuple[Figure, str]:
         "Curves: tokens that a block is expected to emit, over what it costs; marks: the grid's "
         f"cells. Acceptance from which a block pays: {', '.join(breakeven)}."
     )
+
+
+def spread(record: Record) -> tuple[Figure, str]:
+    """The speedup of every run of a bench by k, and the mean with its confidence interval."""
+    figure, axes = chart(6.4, 3.6, "draft tokens per block, k", "speedup over plain decoding")
+    entries = record["by_k"]
+    for place, entry in enumerate(entries):
+        speedups = [run["speedup"] for run in record["runs"] if run["k"] == entry["k"]]
+        shifts = [JITTER * (2 * (i * GOLDEN % 1) - 1) for i in range(len(speedups))]
+        axes.plot([place + shift for shift in shifts], speedups, color=BLUE, marker="o",
+                  markersize=3.5, alpha=0.45, linestyle="none",
+                  label="runs" if place == 0 else None)  # fmt: skip
+    means = [entry["mean"] for entry in entries]
+    errors = [
+        [entry["mean"] - entry["low"] for entry in entries],
+        [entry["high"] - entry["mean"] for entry in entries],
+    ]
+    axes.errorbar(range(len(entries)), means, yerr=errors, color=RED, marker="D", markersize=6,
+                  capsize=5, linestyle="none", label="mean, 95 %")  # fmt: skip
+    axes.axhline(1, color=INK, linewidth=0.8)
+    axes.set_xticks(range(len(entries)), [f"{entry['k']}" for entry in entries])
+    axes.set_xlim(-0.6, len(entries) - 0.4)
+    axes.set_ylim(bottom=0)
+    figure.legend(loc="outside right upper")
+    told = [
+        f"k = {e['k']}: {e['mean']:.2f} ({e['low']:.2f} .. {e['high']:.2f}), runs from "
+        f"{e['min']:.2f} to {e['max']:.2f}, {e['losses']} of {e['runs']} lose"
+        for e in entries
+    ]
+    return figure, f"Mean speedup by k with its 95 % interval. {'; '.join(told)}."
 
 
 def predictions(record: Record) -> tuple[Figure, str]:

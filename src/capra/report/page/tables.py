@@ -20,6 +20,7 @@ from capra.report.layout import counted
 from capra.report.page.markup import Html, element, join, table
 from capra.report.plan import serving_chip_table, serving_formula_table, serving_lines
 from capra.report.records import Source
+from capra.report.spread import bench_lines, bench_table
 
 Record = Mapping[str, Any]
 
@@ -36,7 +37,8 @@ ALL_NAME: Final = "all cycles"
 def summary_section(source: Source) -> Html:
     """A heading and the numbers of one record."""
     make = {
-        "decode": _decode, "table": _table, "grid": _grid, "plan": _plan, "anatomy": _anatomy,
+        "bench": _bench, "decode": _decode, "table": _table, "grid": _grid, "plan": _plan,
+        "anatomy": _anatomy,
         "causality": _causality, "serving": _serving, "profile": _profile,
     }[source.kind]  # fmt: skip
     return element("article", element("h3", source.name), make(source.record))
@@ -119,9 +121,11 @@ def _decode(record: Record) -> Html:
         [
             ("speed of plain decoding", f"{record['speedup']:.2f} x"),
             ("without the prompt", f"{record['decode_speedup']:.2f} x"),
+            ("with resident weights", f"{record['resident_weights']['speedup']:.2f} x"),
             ("tokens equal", "yes" if record["tokens_equal"] else "NO"),
             ("guesses accepted", f"{run['acceptance_rate']:.1%}"),
             ("mean acceptance length", f"{run['mean_acceptance_length']:.2f}"),
+            ("tokens kept per block", f"{run['tokens_per_block']:.2f}"),
         ]
     )
     noise = f" with noise {settings['draft_noise']:g}" if settings["draft_noise"] else ""
@@ -154,6 +158,11 @@ def _grid(record: Record) -> Html:
     return _printed("Speedup, and guesses accepted in brackets", made)
 
 
+def _bench(record: Record) -> Html:
+    lines = [element("p", line) for line in bench_lines(record)]
+    return join([*lines, _printed("Speedup over many prompts", bench_table(record))])
+
+
 def _anatomy(record: Record) -> Html:
     if "programs" in record:
         return _printed("Programs side by side", programs_table(record))
@@ -183,12 +192,14 @@ def _plan(record: Record) -> Html:
     rows = [
         [
             str(entry["k"]),
+            f"{entry['steady']['speedup']:.2f} x",
             f"{entry['speedup']:.2f} x",
             f"{entry['measured']['speedup']:.2f} x" if entry.get("measured") else "",
         ]
         for entry in record["ks"]
     ]
-    return table("Speedup", ["k", "predicted", "measured"], rows)
+    header = ["k", "steady state", "this run, predicted", "measured"]
+    return table("Speedup", header, rows)
 
 
 def _profile(record: Record) -> Html:

@@ -1,0 +1,53 @@
+"""What a bench over many prompts found: the mean first, then how far runs spread around it."""
+
+from rich.table import Table
+
+from capra.report.layout import Record, counted, plain_table
+
+
+def bench_lines(record: Record) -> list[str]:
+    """The best k with its mean, range and losses; then how the runs were made."""
+    best, prompts = record["best"], len(record["prompts"])
+    settings = record["settings"]
+    noise = f" with noise {settings['draft_noise']:g}" if settings["draft_noise"] else ""
+    lengths = ", ".join(map(str, record["new_tokens"]))
+    equal = "equal" if record["tokens_equal"] else "NOT EQUAL"
+    return [
+        f"Mean speedup {best['mean']:.2f} at k = {best['k']} ({record['confidence']:.0%} "
+        f"confidence {best['low']:.2f} .. {best['high']:.2f}) over {counted(prompts, 'prompt')}; "
+        f"runs from {best['min']:.2f} to {best['max']:.2f}, {best['losses']} of {best['runs']} "
+        "lose.",
+        f"With weights resident on the chip it would be {best['resident_mean']:.2f}, "
+        f"{best['resident_losses']} of {best['runs']} lose (derived, not executed).",
+        f"Model {settings['model']}, draft {settings['draft']}{noise}; lengths {lengths}; "
+        f"{record['repeated_8grams']:.0%} of the 8-grams of the plain texts repeat earlier ones. "
+        f"The tokens of all runs are {equal}.",
+    ]
+
+
+def bench_table(record: Record) -> Table:
+    """One line per k and length, those over all lengths first."""
+    table = plain_table(
+        "k", "tokens", "mean", "95 %", "range", "lose", "accepted", "resident"
+    )  # fmt: skip
+    for entry in record["by_k"]:
+        _add(table, entry, "all")
+        for cell in record["cells"] if len(record["new_tokens"]) > 1 else ():
+            if cell["k"] == entry["k"]:
+                _add(table, cell, f"{cell['new_tokens']}")
+    table.caption = "lose: runs slower than plain decoding; resident: mean with resident weights"
+    table.caption_justify = "left"
+    return table
+
+
+def _add(table: Table, entry: Record, tokens: str) -> None:
+    table.add_row(
+        f"{entry['k']}",
+        tokens,
+        f"{entry['mean']:.2f}",
+        f"{entry['low']:.2f} .. {entry['high']:.2f}",
+        f"{entry['min']:.2f} .. {entry['max']:.2f}",
+        f"{entry['losses']} / {entry['runs']}",
+        f"{entry['acceptance_rate']:.1%}",
+        f"{entry['resident_mean']:.2f}",
+    )
