@@ -11,6 +11,7 @@ COST_KEYS = {"programs", "cycles", "cycles_by_unit", "cycles_by_phase"}
 PLAIN_KEYS = COST_KEYS | {"model", "decode", "tokens_equal"}
 CELL_KEYS = COST_KEYS | {
     "draft_noise", "k", "accepted", "proposed", "blocks", "acceptance_rate", "speedup",
+    "resident_speedup",
     "tokens_equal",
 }  # fmt: skip
 

@@ -43,7 +43,7 @@ def test_every_kind_of_record_has_its_figures() -> None:
     assert set(FIGURES) == set(KINDS)
     names = [drawing.name for drawing in drawings()]
     assert names == [f"{kind}-{name}" for kind in RECORDS for name, _, _ in FIGURES[kind]]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 12
 
 
 def test_the_same_records_give_the_same_bytes() -> None:
@@ -164,6 +164,19 @@ def test_the_table_has_a_bar_a_run() -> None:
         run["cycles"] for run in record["runs"]
     ]
     assert "structured, noise 0, k = 3: 138,858 (1.93 times plain)" in description
+
+
+def test_a_bench_has_a_mark_for_every_run_and_every_mean() -> None:
+    record = RECORDS["bench"]()
+    figure, description = speedup.spread(record)
+    axes = axes_of(figure)
+    *marks, means = [line for line in axes.lines if len(ys(line)) > 1 and line.get_marker() in "oD"]
+    assert sorted(y for line in marks for y in ys(line)) == sorted(
+        run["speedup"] for run in record["runs"]
+    )
+    assert ys(means) == [entry["mean"] for entry in record["by_k"]]
+    for entry in record["by_k"]:
+        assert f"{entry['losses']} of {entry['runs']} lose" in description
 
 
 @pytest.mark.parametrize("predicted", [0, 4])

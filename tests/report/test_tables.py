@@ -10,6 +10,7 @@ from capra.report.tables import (
     certificate_lines,
     comparison_table,
     evaluation_table,
+    resident_line,
     rtl_lines,
     run_certificate_line,
     tensor_error_table,
@@ -26,9 +27,14 @@ RECORD: dict[str, Any] = {
         "tokens": [1, 2, 3], "programs": 9, "cycles": 1000000, "cycles_by_unit": UNITS,
         "stop_reason": "length", "prefill": {"programs": 1, "cycles": 5678},
         "blocks": 2, "accepted": 1, "proposed": 6,
-        "acceptance_rate": 1 / 6, "mean_acceptance_length": 1.5, "accepted_per_position": [1, 0, 0],
+        "acceptance_rate": 1 / 6, "mean_acceptance_length": 1.5, "tokens_per_block": 1.25,
+        "accepted_per_position": [1, 0, 0],
     },
     "tokens_equal": True, "speedup": 1.234567, "decode_speedup": 1.305,
+    "settings": {"chip": {"scratchpad_words": 4096}},
+    "resident_weights": {
+        "weight_words": 5000, "plain_cycles": 900000, "speculative_cycles": 800000, "speedup": 1.125
+    },
 }  # fmt: skip
 
 
@@ -43,7 +49,17 @@ def test_plain_and_speculative_stand_side_by_side() -> None:
     assert lines["accepted / proposed"] == ["1 / 6"]
     assert lines["acceptance rate"] == ["16.7%"]
     assert lines["mean acceptance length"] == ["1.50"]
+    assert lines["tokens kept per block"] == ["1.25"]
     assert lines["accepted per position"] == ["1 0 0"]
+
+
+@pytest.mark.parametrize(("words", "fit"), [(4999, "do not fit"), (5000, "would fit")])
+def test_what_resident_weights_would_gain_is_said(words: int, fit: str) -> None:
+    record = RECORD | {"settings": {"chip": {"scratchpad_words": words}}}
+    assert resident_line(record) == (
+        "Every program loads its weights again. Loaded once: 1.12 times (derived, not executed: "
+        f"900,000 and 800,000 cycles); 5,000 words of weights {fit} the scratchpad's {words:,}."
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,11 +107,12 @@ def test_the_runs_stand_below_each_other() -> None:
     run = {
         "model": "random", "draft_noise": 0, "k": 3, "accepted": 24, "proposed": 30, "blocks": 10,
         "acceptance_rate": 0.8, "programs": 40, "cycles": 172278, "speedup": 1.5576,
+        "resident_speedup": 1.3712,
         "tokens_equal": False,
     }  # fmt: skip
     lines = printed_rows(runs_table([plain, run]))
     assert lines["structured"] == ["plain", "32", "268,346", "yes"]
-    assert lines["random"] == ["0", "3", "24 / 30", "10", "40", "172,278", "1.56", "NO"]
+    assert lines["random"] == ["0", "3", "24 / 30", "10", "40", "172,278", "1.56 (1.37)", "NO"]
 
 
 def test_the_grid_has_a_row_a_noise_and_a_column_a_k() -> None:

@@ -13,7 +13,7 @@ from capra.lm.models import load_bigram, load_model
 from capra.lm.target import ChipTarget, InterpretedTarget
 from capra.sim.device import Device, SimulatedDevice
 from capra.spec_decode.decode import Decoded, decode
-from capra.spec_decode.metrics import acceptance, cost_record, total_counters
+from capra.spec_decode.metrics import acceptance, cost_record, resident_cycles, total_counters
 from capra.spec_decode.proposers import ChainProposer
 
 NEW_TOKENS: Final = 32
@@ -140,5 +140,6 @@ class _Lab:
             "programs": len(run.runs),
             **cost,
             "speedup": total_counters(plain.runs).total / cost["cycles"],
+            "resident_speedup": resident_cycles(plain.runs) / resident_cycles(run.runs),
             "tokens_equal": run.tokens == plain.tokens,
         }

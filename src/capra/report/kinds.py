@@ -79,7 +79,8 @@ _CELL: Final = object_with(
     optional(object_with(profile=number), "predicted"),
     cycles=positive,
     draft_noise=number, k=whole, accepted=whole, proposed=whole, blocks=positive,
-    acceptance_rate=number, programs=whole, speedup=number, tokens_equal=flag,
+    acceptance_rate=number, programs=whole, speedup=number, resident_speedup=number,
+    tokens_equal=flag,
 )  # fmt: skip
 _PLAIN_RUN: Final = object_with(_COST, model=text, programs=whole, tokens_equal=flag)
 

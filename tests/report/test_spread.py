@@ -1,0 +1,40 @@
+"""A bench's lines and table show the record that they are given."""
+
+from typing import Any
+
+from tests.report.printed import printed_rows
+from tests.report.samples import RECORDS
+
+from capra.report.spread import bench_lines, bench_table
+
+
+def test_the_mean_comes_with_its_range_and_losses() -> None:
+    record = RECORDS["bench"]()
+    best = record["best"]
+    first, resident, basis = bench_lines(record)
+    assert first == (
+        f"Mean speedup {best['mean']:.2f} at k = {best['k']} (95% confidence {best['low']:.2f} .. "
+        f"{best['high']:.2f}) over 16 prompts; runs from {best['min']:.2f} to {best['max']:.2f}, "
+        f"{best['losses']} of {best['runs']} lose."
+    )
+    assert f"it would be {best['resident_mean']:.2f}, {best['resident_losses']} of" in resident
+    assert "derived, not executed" in resident
+    assert basis.startswith("Model random, draft bigram; lengths 3, 6; ")
+    assert basis.endswith("The tokens of all runs are equal.")
+    noisy = record | {"settings": record["settings"] | {"draft_noise": 3.0}, "tokens_equal": False}
+    basis = bench_lines(noisy)[2]
+    assert "draft bigram with noise 3; " in basis and basis.endswith("are NOT EQUAL.")
+
+
+def test_every_k_has_a_line_for_all_lengths_and_for_each() -> None:
+    record = RECORDS["bench"]()
+    table = bench_table(record)
+    tokens, means = (list(map(str, table.columns[place].cells)) for place in (1, 2))
+    assert tokens == ["all", "3", "6"] * 2
+    cells: list[dict[str, Any]] = record["cells"]
+    first = [record["by_k"][0], *(cell for cell in cells if cell["k"] == 1)]
+    assert means[:3] == [f"{entry['mean']:.2f}" for entry in first]
+    one = record | {"new_tokens": [3]}
+    assert (
+        list(printed_rows(bench_table(one))) == ["k", "1", "3"] or len(bench_table(one).rows) == 2
+    )
