@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
 from capra.compiler.optimization import parse_optimization
 from capra.errors import CapraError, CheckpointError, SweepError
+from capra.files import digests
 from capra.isa.chip import Chip
-from capra.lab.sweep.build import digests
 from capra.lm.models import load_model, on_chip
 from capra.lm.prompts import prompt_tokens
 from capra.lm.target import ChipTarget
