@@ -1,17 +1,19 @@
 """The command that runs: its words, its options and when it began, as its record will tell them."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import typer
 from typer.core import TyperCommand
 
 from capra.errors import InputError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 EPOCH: Final = "SOURCE_DATE_EPOCH"
 """Seconds since 1970 that stand for the time, so that a record can be made again to the byte."""
@@ -68,7 +70,7 @@ class RecordedCommand(TyperCommand):
 class RecordedApp(typer.Typer):
     """An application whose commands keep their invocations."""
 
-    def command(self, name: str | None = None, **settings: Any) -> Any:
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Command], Command]:
         """As of Typer."""
         return super().command(name, cls=RecordedCommand, **settings)
 

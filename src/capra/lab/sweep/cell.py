@@ -106,7 +106,10 @@ RESULTS: Final[dict[str, type]] = {
     "speedup": float,
     "decode_speedup": float,
 }
-"""What a cell gives. Where `refusal` is a sentence, everything else is None, and the reverse."""
+"""What a cell gives. Where `refusal` is a sentence, everything else is None, and the reverse.
+
+But `tokens_equal` is None too in a run of no tokens.
+"""
 
 COLUMNS: Final = {"key": str, **PARAMETERS, **RESULTS}
 """The columns of a row, in order."""
