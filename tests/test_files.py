@@ -120,6 +120,21 @@ def test_a_replaced_file_keeps_its_permissions(mode: int, tmp_path: Path) -> Non
     assert path.read_bytes() == b"new"
 
 
+def test_a_private_file_is_private_while_it_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, fdopen, modes = tmp_path / "file", os.fdopen, []
+    path.touch(0o600)
+
+    def spy(handle: int, how: str) -> Any:
+        modes.append(os.fstat(handle).st_mode & 0o777)
+        return fdopen(handle, how)
+
+    monkeypatch.setattr(os, "fdopen", spy)
+    write_atomically(path, b"secret")
+    assert modes == [0o600]
+
+
 def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 255)
     write_atomically(path, b"data")

@@ -20,14 +20,16 @@ def write_atomically(path: Path, data: bytes) -> None:
         path = path.resolve()  # a link stays, and what it points to is replaced
         mode = path.stat().st_mode & 0o777 if path.exists() else None
         temporary = path.with_name(f".capra-{secrets.token_hex(8)}")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        handle = os.open(
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode
+        )
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         if mode is not None:
-            temporary.chmod(mode)
+            temporary.chmod(mode)  # what the umask took
         temporary.replace(path)
     except BaseException as error:
         temporary.unlink()

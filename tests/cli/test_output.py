@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from tests.command import Cli
 from tests.isa.test_program import PROGRAM, forge, parts
 from tests.lm.samples import CHARACTERS, text_model
@@ -138,5 +139,9 @@ def test_a_replay_of_nothing_is_no_success(capsys: pytest.CaptureFixture[str]) -
     )
 
 
-def test_what_was_not_compared_is_no_difference() -> None:
+def test_what_was_not_compared_is_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
     exit_unless_equal([{"tokens_equal": None}, {"tokens_equal": True}])
+    assert capsys.readouterr().err == ""
+    with pytest.raises(typer.Exit):
+        exit_unless_equal([{"tokens_equal": None}, {"tokens_equal": False}])
+    assert capsys.readouterr().err.startswith("error: speculation changed the tokens, ")

@@ -393,6 +393,8 @@ def test_nothing_compared_is_a_record_too() -> None:
     for changes in (right, wrong):
         check_record("file", record | {"certificate": CERTIFICATE | changes})
     check_record("file", RECORDS["sweep"]() | {"refused": 2, "tokens_equal": None})
+    with pytest.raises(InputError, match=r"file\.certificate\.equal is False, expected True, as"):
+        check_record("file", record | {"certificate": CERTIFICATE | right | {"equal": False}})
 
 
 def test_a_run_of_no_tokens_is_a_record() -> None:
