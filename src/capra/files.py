@@ -1,8 +1,9 @@
-"""Writing files so that a reader never meets half of one."""
+"""Writing files so that a reader never meets half of one, and digests of files that were read."""
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable
+from hashlib import blake2b
 from pathlib import Path
 
 from capra.errors import InputError
@@ -11,20 +12,24 @@ from capra.errors import InputError
 def write_atomically(path: Path, data: bytes) -> None:
     """Write `data` to `path` in one step: the old file stays until the new one is whole.
 
+    A new file has the permissions that the umask leaves; a file that is replaced passes its own on.
     Raises InputError when the path cannot be written; nothing is left behind then.
     """
     check_writable(path)
     try:
         path = path.resolve()  # a link stays, and what it points to is replaced
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        mode = path.stat().st_mode & 0o777 if path.exists() else None
+        temporary = path.with_name(f".capra-{secrets.token_hex(8)}")
+        handle = os.open(
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode
+        )
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
-    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        temporary.chmod(mode)
+        if mode is not None:
+            temporary.chmod(mode)  # what the umask took
         temporary.replace(path)
     except BaseException as error:
         temporary.unlink()
@@ -55,3 +60,16 @@ def check_distinct(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
                 f"cannot write {path}: it is {taken[real]} too, expected a file of its own"
             )
         taken[real] = path
+
+
+def digests(names: Iterable[str]) -> dict[str, str | None]:
+    """Digests of the content of files by name, 32 hex digits; None for one that cannot be read."""
+    return {name: digest(Path(name)) for name in names}
+
+
+def digest(path: Path) -> str | None:
+    """BLAKE2b of 16 bytes of a file's content, as 32 hex digits; None where it cannot be read."""
+    try:
+        return blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    except OSError:
+        return None

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from capra.lab import causality as experiment
 from capra.lab.causality import causality
 from capra.lm.target import Forward, IntegerSession
+from capra.spec_decode.recorded import CAUSALITY_BLOCKS
 
 
 def test_rows_are_compared_with_those_of_the_first_block() -> None:
     record = causality()
     assert record["holds"]
-    assert [block["tokens"] for block in record["blocks"]] == list(map(list, experiment.BLOCKS))
+    assert [block["tokens"] for block in record["blocks"]] == list(map(list, CAUSALITY_BLOCKS))
     assert [block["unchanged"] for block in record["blocks"]] == [4, 3, 2, 0]
     for block in record["blocks"]:
         assert len(block["logits"]) == 4 and {len(row) for row in block["logits"]} == {16}

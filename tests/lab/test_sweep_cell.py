@@ -14,8 +14,8 @@ from tests.lm.samples import text_model
 from capra.cli import main
 from capra.cli.decode import decode
 from capra.errors import CheckpointError, SweepError
+from capra.files import digests
 from capra.lab.sweep import cell as module
-from capra.lab.sweep.build import digests
 from capra.lab.sweep.cell import COLUMNS, PARAMETERS, RESULTS, Cell, CellRunner
 from capra.lm.checkpoint import save_checkpoint
 from capra.lm.model import LanguageModel

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.command import Cli
 from tests.lab.sweeps import write_spec
 from tests.lm.samples import text_model
 
@@ -21,6 +22,7 @@ from capra.cli import main
 from capra.lab.sweep import export
 from capra.lab.sweep.cell import COLUMNS
 from capra.lm.checkpoint import save_checkpoint
+from capra.report.records import check_record
 
 SPEC = """
 [[grid]]
@@ -229,3 +231,51 @@ def test_other_tokens_are_an_error(
         connection.commit()
     assert run(monkeypatch, str(spec)) == 1
     assert "error: speculation changed the tokens" in capsys.readouterr().err
+
+
+REFUSED = "[[grid]]\nmodel = 'random'\nstart_token = [99, 100]"
+
+
+def test_a_sweep_of_refusals_compared_nothing_and_says_so(cli: Cli, tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, REFUSED)
+    result = cli("sweep", spec, "--workers", 1, "--json")
+    record = result.json(code=1)
+    assert (record["cells"], record["refused"], record["tokens_equal"]) == (2, 2, None)
+    assert result.err == (
+        "error: nothing was compared, expected at least one cell that is no refusal\n"
+    )
+    check_record("sweep", record)
+
+
+def test_cells_of_no_tokens_compare_nothing_as_they_were_asked(cli: Cli, tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, "[[grid]]\nmodel = 'random'\nmax_new_tokens = 0")
+    record = cli("sweep", spec, "--workers", 1, "--json").json()
+    assert (record["refused"], record["tokens_equal"]) == (0, None)
+
+
+def test_a_refusal_beside_a_run_takes_nothing_from_it(cli: Cli, tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, f"{ONE_CELL}\nstart_token = [0, 99]")
+    record = cli("sweep", spec, "--workers", 1, "--json").json()
+    assert (record["refused"], record["tokens_equal"]) == (1, True)
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o077, 0o600), (0o002, 0o664)])
+def test_the_files_of_a_sweep_have_what_the_umask_leaves(
+    mask: int, mode: int, cli: Cli, tmp_path: Path
+) -> None:
+    spec, before = write_spec(tmp_path, ONE_CELL), os.umask(mask)
+    try:
+        assert cli("sweep", spec, "--workers", 1, "--csv", tmp_path / "rows.csv").code == 0
+    finally:
+        os.umask(before)
+    for name in ("spec.sqlite", "rows.csv"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == mode, name
+
+
+def test_a_prompt_with_a_carriage_return_is_one_row(cli: Cli, tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, '[[grid]]\nmodel = "random"\nprompt = "a\\rb\\r\\n\\"c\\u0000"')
+    assert cli("sweep", spec, "--workers", 1, "--csv", tmp_path / "rows.csv").code == 1
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["prompt"] == 'a\rb\r\n"c\0'
+    assert row["refusal"].startswith(r"""the prompt is 'a\rb\r\n"c\x00', but model random has""")

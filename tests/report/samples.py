@@ -5,11 +5,15 @@ import copy
 import io
 import json
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.lm.samples import text_model
+
 from capra.cli.app import app
+from capra.lm.checkpoint import save_checkpoint
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&<!--{{data}}$x^2$"
 """Text that would run, or break a page or a label, where it is not taken as text."""
@@ -36,22 +40,39 @@ def table_record() -> dict[str, Any]:
 
 
 def grid_record() -> dict[str, Any]:
-    """The speculative runs of the table as a grid of five cells, the random model's as noise 5."""
-    cells = [run for run in table_record()["runs"] if "decode" not in run]
-    for cell in cells:
-        if cell.pop("model") == "random":
-            cell["draft_noise"] = 5
-    return {"kind": "grid", "cells": cells}
+    """The grid."""
+    return json.loads(printed("grid", "--json"))  # type: ignore[no-any-return]
+
+
+@cache
+def _of_files(make: Callable[[Path], list[str]]) -> str:
+    """What a command prints whose files are made in a folder of their own, made once."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+        return printed(*make(Path(folder)), "--json")
+
+
+def _program(folder: Path) -> list[str]:
+    file = str(folder / "verify.ga2")
+    model = ("--model", "random", "--rows", "2", "--cache", "3", "--output", file)
+    app(["compile", *model], standalone_mode=False)
+    return ["profile", file]
+
+
+def _spec(folder: Path) -> list[str]:
+    spec = folder / "spec.toml"
+    spec.write_text("[[grid]]\nmodel = 'random'\nmax_new_tokens = 2\nstart_token = [0, 99]\n")
+    return ["sweep", str(spec), "--workers", "1"]
+
+
+def _checkpoint(folder: Path) -> list[str]:
+    file = folder / "small.safetensors"
+    save_checkpoint(text_model(), file, {})
+    return ["eval", "--model", str(file), "--windows", "2"]
 
 
 def profile_record() -> dict[str, Any]:
     """A verifier of two rows of the random model."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = str(Path(folder, "verify.ga2"))
-        model = ("--model", "random", "--rows", "2", "--cache", "3", "--output", file)
-        with contextlib.redirect_stderr(io.StringIO()):
-            app(["compile", *model], standalone_mode=False)
-        return json.loads(printed("profile", file, "--json"))  # type: ignore[no-any-return]
+    return json.loads(_of_files(_program))  # type: ignore[no-any-return]
 
 
 def plan_record() -> dict[str, Any]:
@@ -85,11 +106,48 @@ def serving_record() -> dict[str, Any]:
     ))  # fmt: skip
 
 
+def certify_record() -> dict[str, Any]:
+    """Graphs and programs of the random model at two caches."""
+    return json.loads(printed(  # type: ignore[no-any-return]
+        "certify", "--model", "random", "--max-context", "1", "--max-rows", "2", "--instructions",
+        "--json",
+    ))  # fmt: skip
+
+
+def sweep_record() -> dict[str, Any]:
+    """One run and one refusal."""
+    return json.loads(_of_files(_spec))  # type: ignore[no-any-return]
+
+
+def eval_record() -> dict[str, Any]:
+    """Two windows of a small text model."""
+    return json.loads(_of_files(_checkpoint))  # type: ignore[no-any-return]
+
+
+def replay_record() -> dict[str, Any]:
+    """The profiled program, as if Verilator had replayed it: a test needs no simulator."""
+    profile = profile_record()
+    kept = ("capra", "date", "files", "program", "cycles", "cycles_by_unit", "cycles_by_phase")
+    return {
+        "kind": "replay", **{key: profile[key] for key in kept},
+        "command": ["replay", profile["command"][1], "--json"],
+        "settings": {"file": profile["command"][1], "rtl": "verilator", "seed": 1},
+        "seed": 1,
+        "rtl": {
+            "verilator": {
+                "programs": 1, "mismatches": 0, "cycles": profile["cycles"], "wall_seconds": 0.5,
+                "version": "Verilator 5.006",
+            }
+        },
+    }  # fmt: skip
+
+
 RECORDS = {
     "decode": decode_record, "table": table_record, "grid": grid_record, "plan": plan_record,
     "bench": bench_record,
     "anatomy": anatomy_record, "causality": causality_record, "serving": serving_record,
-    "profile": profile_record,
+    "profile": profile_record, "sweep": sweep_record, "certify": certify_record,
+    "eval": eval_record, "replay": replay_record,
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from tests.report.samples import HOSTILE, RECORDS, decode_record, grid_record, p
 
 from capra.isa.spec import Phase, Unit
 from capra.report.attribution import attribute
-from capra.report.figures import FIGURES, decoding, draw, speedup
+from capra.report.figures import FIGURES, decoding, draw, speedup, verified
 from capra.report.figures.style import LINES, UNIT_STYLES, Drawing, inline_svg, png, svg
 from capra.report.kinds import KINDS
 from capra.report.records import Source
@@ -43,7 +43,7 @@ def test_every_kind_of_record_has_its_figures() -> None:
     assert set(FIGURES) == set(KINDS)
     names = [drawing.name for drawing in drawings()]
     assert names == [f"{kind}-{name}" for kind in RECORDS for name, _, _ in FIGURES[kind]]
-    assert len(set(names)) == len(names) == 12
+    assert len(set(names)) == len(names) == 15
 
 
 def test_the_same_records_give_the_same_bytes() -> None:
@@ -66,6 +66,7 @@ def test_svgs_are_whole_name_their_axes_and_share_no_identifier() -> None:
         seen |= set(ids)
         used = set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", text))
         assert used <= set(ids), drawing.name
+        assert all(name.startswith(f"{drawing.ident}-") for name in ids)
         assert "currentColor" in text and "#24292f" not in text
         assert axes_of(drawing.figure).get_xlabel(), f"{drawing.name} does not say what x is"
         assert drawing.description.endswith(".")
@@ -257,3 +258,31 @@ def test_a_run_without_tokens_can_be_drawn() -> None:
         "empty-blocks", "empty-acceptance", "empty-gain", "empty-roofline",
     ]  # fmt: skip
     assert all(svg(drawing) for drawing in drawings)
+
+
+def test_certified_graphs_and_programs_have_a_bar_each() -> None:
+    record = RECORDS["certify"]()
+    figure, description = verified.certified(record)
+    counts = [*record["graphs"].values(), *record["programs"].values()]
+    assert [bar.get_width() for bar in bars(axes_of(figure))] == counts
+    assert description.startswith("Certified: 17 step graphs, ")
+    assert verified.certified(record | {"certified": False})[1].startswith("Certified before the")
+    empty = record | {"graphs": {}, "programs": {}, "certified": False}
+    assert verified.certified(empty)[1].endswith("could not be: nothing.")
+
+
+def test_tensors_stand_below_each_other_the_largest_error_first() -> None:
+    tensors = {f"t{n}": {"relative_l2": n / 100, "largest_steps": 1} for n in range(1, 20)}
+    tensors["logits"] = {"relative_l2": 0.001, "largest_steps": 1}
+    figure, description = verified.tensors({"tensor_errors": {"tensors": tensors}})
+    widths = [bar.get_width() for bar in bars(axes_of(figure))]
+    assert widths == pytest.approx([*range(19, 7, -1), 0.1])
+    names = [label.get_text() for label in axes_of(figure).get_yticklabels()]
+    assert names[0] == "t19" and names[-1] == "logits"
+    assert "t19 19.00%, t18 18.00%" in description and "logits 0.10%." in description
+
+
+def test_a_replayed_program_is_split_by_unit() -> None:
+    record = RECORDS["replay"]()
+    figure, _ = verified.replayed(record)
+    assert sum(bar.get_width() for bar in bars(axes_of(figure))) == record["cycles"]

@@ -114,8 +114,9 @@ def test_the_summary_has_the_records_numbers() -> None:
     entry = RECORDS["plan"]()["ks"][3]
     shown = (entry["steady"], entry, entry["measured"])
     assert ["4", *(f"{run['speedup']:.2f} x" for run in shown)] in rows
-    assert ["draft noise", "k = 1", "k = 3"] in rows
-    assert ["4", "", "1.01 (40%)"] in rows and ["5", "1.40 (88%)", "1.56 (80%)"] in rows
+    assert ["draft noise", *(f"k = {k}" for k in range(1, 6))] in rows
+    (four,) = [row for row in rows if row[0] == "4" and len(row) == 6]
+    assert four[3] == "1.01 (40%)"
     assert f"{record['speedup']:.2f} x" in Reader(page()).texts["dd"]
 
 
@@ -136,7 +137,11 @@ def test_experiments_are_tables_of_the_summary() -> None:
 
 def test_programs_of_files_stand_side_by_side() -> None:
     draft = RECORDS["anatomy"]()["draft"]
-    record = {"kind": "anatomy", "programs": [draft, draft], "ratios": [1.0, 1.0]}
+    head = {key: RECORDS["anatomy"]()[key] for key in ("kind", "capra", "command", "date", "files")}
+    record = {
+        **head, "settings": {"files": ["a.ga2", "b.ga2"]}, "programs": [draft, draft],
+        "ratios": [1.0, 1.0],
+    }  # fmt: skip
     check_record("file", record)
     rows = Reader(summary_section(Source("two", record))).rows
     assert ["cycles", *[f"{draft['cycles']:,}"] * 2] in rows
@@ -214,3 +219,41 @@ def test_markup_escapes_what_is_not_markup() -> None:
     made = table("c", ["a", "n"], [["<", "1"], ["all", "2"]], sums=["all"])
     assert '<tr class="sum"><th scope="row">all</th><td class="number">2</td></tr>' in made
     assert '<tr><th scope="row">&lt;</th>' in made
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_the_page_says_what_made_a_record(kind: str) -> None:
+    record = RECORDS[kind]() | {"command": ["do", "it's", "--json"], "capra": "9.8.7"}
+    record |= {"date": "2031-02-03T04:05:06Z", "files": {"m.safetensors": "ab" * 16, "gone": None}}
+    reader = Reader(summary_section(Source(kind, record)))
+    assert ", Capra 9.8.7, 2031-02-03T04:05:06Z" in reader.texts["p"]
+    assert reader.texts["code"] == [
+        "capra do 'it'\"'\"'s' --json", "m.safetensors", "gone",
+    ]  # fmt: skip
+    assert reader.texts["li"] == [f" {'ab' * 16}", " could not be read"]
+
+
+def test_what_was_verified_is_on_the_page() -> None:
+    text = page()
+    tensors = RECORDS["eval"]()["tensor_errors"]["tensors"]
+    rows = Reader(text).rows
+    (logits,) = [row for row in rows if row[0] == "logits" and len(row) == 3]
+    assert logits[1] == f"{tensors['logits']['relative_l2']:.2%}"
+    certify, replay = RECORDS["certify"](), RECORDS["replay"]()
+    assert f"{certify['terms']:,} terms; digest of the steps" in text
+    assert "random, caches of 0 .. 1, 1 .. 2 rows: certified" in text
+    said = "verilator: 1 program replayed on the RTL, all equal in every word and counter: "
+    assert f"{said}{replay['cycles']:,} cycles in 0.50 s (Verilator 5.006)" in text
+    facts = Reader(summary_section(Source("sweep", RECORDS["sweep"]()))).texts["dd"]
+    assert facts == ["2", "0", "2", "1", "yes"]
+    nothing = RECORDS["sweep"]() | {"refused": 2, "tokens_equal": None}
+    assert Reader(summary_section(Source("s", nothing))).texts["dd"][-1] == "not compared"
+
+
+def test_a_certificate_and_replays_of_a_run_are_on_the_page() -> None:
+    found = {"programs": 3, "mismatches": 1, "cycles": 9, "wall_seconds": 0.5, "version": "V"}
+    certificate = {"rows": 0, "uncompared_rows": 0, "equal": None, "first_difference": None}
+    record = decode_record() | {"rtl": {"icarus": found}, "certificate": certificate}
+    lines = Reader(summary_section(Source("d", record))).texts["p"]
+    assert lines[-2] == "certificate: nothing was compared, as the plain run has no row."
+    assert lines[-1].startswith("icarus: 3 programs replayed on the RTL, 1 of them NOT EQUAL")

@@ -1,13 +1,14 @@
 """Records are read as they are, and anything else is refused by naming the place."""
 
+import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report.samples import RECORDS
+from tests.report.samples import RECORDS, printed
 
 from capra.errors import InputError
 from capra.report.kinds import KINDS
@@ -42,7 +43,8 @@ def test_sources_keep_their_order_and_have_names_of_their_own(tmp_path: Path) ->
     ("data", "sentence"),
     [
         (b"\xff", r"record .*r\.json is not UTF-8: invalid start byte"),
-        (b"", r"record .*r\.json is not JSON: Expecting value"),
+        (b"", r"record .*r\.json is an empty file, expected a file that a command printed wit"),
+        (b" ", r"record .*r\.json is not JSON: Expecting value"),
         (b"[" * 100_000, r"record .*r\.json is not JSON: "),
         (b"[1]", r"r\.json is \[1\], expected a JSON object"),
         (b"{}", r"r\.json has no kind, expected a record of decode, table, grid, plan, benc"),
@@ -77,13 +79,21 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 UNREAD = re.compile(
-    r"settings\.(model_seed|draft_seed|max_new_tokens|chip)|chip|\.text$|stop_reason|prefill\.(programs|cycles$)"
+    r"settings\.|chip|\.text$|stop_reason|prefill\.(programs|cycles$)"
     r"|\.tokens\.\d+$|trace\.\d+\.(tokens|emitted)|cache_length|(draft|target)_cycles"
     r"|speculative\.emitted|decode$|proposed\.\d+$|^optimize|^ratio$|unchanged$"
 )
 """What a report does not look at, or where another number is as good."""
 
 UNREAD_OF_A_BENCH = re.compile(r"settings\.(prompt|vocabulary)|prompts\.\d+\.text")
+READ_SETTINGS = {
+    "decode": r"settings\.(model|draft|draft_noise|num_speculative_tokens|prompt|vocabulary)$",
+    "anatomy": r"settings\.(rows|cache)$",
+}
+
+NULLABLE = re.compile(r"^files\..|^(tokens_equal|csv|parquet|failure)$")
+"""Of the head, a sweep and a certificate: null says something."""
+
 UNREAD_OF_A_PLAN = re.compile(
     r"(settings|optimize|new_tokens|acceptance_source|draft_cycles|plain_cycles|pays|best|needed"
     r"|ks\.\d+\.(break_even|expected|predicted|errors|measured$|measured\.(?!speedup))"
@@ -103,8 +113,15 @@ def test_every_value_that_is_read_is_checked(kind: str, value: Any) -> None:
             continue
         if kind == "bench" and UNREAD_OF_A_BENCH.match(name):
             continue
-        if UNREAD.search(name) or (isinstance(value, str) and _is_free_text(record, path)):
+        unread = UNREAD.search(name) and not re.match(READ_SETTINGS.get(kind, "$"), name)
+        if unread or (isinstance(value, str) and _is_free_text(record, path)):
             continue
+        if value is None and kind != "decode" and NULLABLE.search(name):
+            continue
+        if isinstance(value, str) and name in ("csv", "parquet"):
+            continue  # where null, a name is as good
+        if isinstance(value, dict) and name == "settings":
+            continue  # any mapping
         if path[-1] == "origin" and value is None:
             continue  # HALT has none
         if value == -1 and re.search(r"logits\.\d+\.\d+$|error$", name):
@@ -234,3 +251,197 @@ def test_the_decode_speedup_leaves_out_the_programs_of_the_prompt() -> None:
     resident["speedup"] = resident["plain_cycles"] / resident["speculative_cycles"]
     check_record("file", record)
     assert record["decode_speedup"] == before != record["speedup"]
+
+
+def without_first(entries: list[Any]) -> None:
+    del entries[0]
+
+
+def without_last(entries: list[Any]) -> None:
+    del entries[-1]
+
+
+def with_first_twice(entries: list[Any]) -> None:
+    entries.append(copy.deepcopy(entries[0]))
+
+
+def with_second_twice(entries: list[Any]) -> None:
+    entries.append(copy.deepcopy(entries[1]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "change", "sentence"),
+    [
+        ("table", "runs", without_last, "runs lacks random with noise 0, k = 3, expected all of t"),
+        ("table", "runs", with_first_twice, "runs has the plain run of structured 2 times, expect"),
+        ("table", "runs", with_second_twice, "runs has structured with noise 0, k = 3 2 times, ex"),
+        ("grid", "cells", without_first, "cells lacks noise 0, k = 1, expected all of the experim"),
+        ("grid", "cells", without_last, "cells lacks noise 6, k = 5, expected all of the experime"),
+        ("grid", "cells", with_second_twice, "cells has noise 0, k = 2 2 times, expected it once"),
+        ("plan", "ks", without_first, "ks lacks k = 1, expected all of the experiment"),
+        ("plan", "ks", without_last, "ks lacks k = 5, expected all of the experiment"),
+        ("plan", "ks", with_first_twice, "ks has k = 1 2 times, expected it once"),
+        ("plan", "cost_curve.points", without_first, "points lacks rows = 1, expected all of the"),
+        ("plan", "cost_curve.points", with_first_twice, "points has rows = 1 2 times, expected i"),
+        ("serving", "rows", without_last, r"rows lacks acceptance 0\.9, k = 8, expected all of th"),
+        ("serving", "rows", with_first_twice, r"rows has acceptance 0\.6, k = 2 2 times, expecte"),
+        ("causality", "blocks", without_last, r"blocks lacks the block \[5, 2, 3, 4\], expected a"),
+        ("causality", "blocks", with_first_twice, r"blocks has the block \[1, 2, 3, 4\] 2 times, "),
+        ("causality", "cache", without_last, r"cache is \[3, 8, 1\], expected \[3, 8, 1, 12\]"),
+        ("anatomy", "steps", without_last, "steps lacks the step at cache 6, expected all of the"),
+        ("anatomy", "steps", with_first_twice, "steps has the step at cache 4 2 times, expected "),
+    ],
+)  # fmt: skip
+def test_a_record_with_a_run_left_out_or_twice_is_refused(
+    kind: str, path: str, change: Callable[[list[Any]], None], sentence: str
+) -> None:
+    record = RECORDS[kind]()
+    at: Any = record
+    for key in path.split("."):
+        at = at[key]
+    change(at)
+    with pytest.raises(InputError, match=rf"^file\.([a-z_]+\.)*{sentence}"):
+        check_record("file", record)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "sentence"),
+    [
+        ("table", "runs.1.k", 2, "runs lacks structured with noise 0, k = 3, expected all of"),
+        ("grid", "cells.3.draft_noise", 1, "cells lacks noise 0, k = 4, expected all of the"),
+        ("plan", "settings.max_k", 7, "ks lacks k = 6, expected all of the experiment"),
+        ("plan", "settings.max_k", 4, "ks has k = 5, expected only those of the experiment"),
+        ("plan", "settings.max_k", 2**52, "ks lacks k = 6, expected all of the experiment"),
+        ("serving", "rows.0.k", 3, r"rows lacks acceptance 0\.6, k = 2, expected all"),
+        ("serving", "costs.0.c", 0.5, r"costs lacks the assumed cost 0\.01, expected all of"),
+        ("serving", "costs.3.assumed", True, "costs lacks the executed cost, expected all of the"),
+        ("anatomy", "settings.rows", 4, "steps lacks the step at cache 7, expected all of the"),
+        ("anatomy", "settings.cache", 3, "steps lacks the step at cache 3, expected all of the"),
+        ("anatomy", "ratio", 0.9, r"ratio is 0\.9, expected the verifier's cycles over the steps'"),
+        ("anatomy", "steps.0.words_loaded", 1, r"steps_together\.words_loaded is \d+, expected \d"),
+    ],
+)  # fmt: skip
+def test_a_record_of_another_experiment_is_refused(
+    kind: str, path: str, value: Any, sentence: str
+) -> None:
+    record = RECORDS[kind]()
+    *keys, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+    at: Any = record
+    for key in keys:
+        at = at[key]
+    at[last] = value
+    with pytest.raises(InputError, match=rf"^file\.{sentence}"):
+        check_record("file", record)
+
+
+@KIND
+@pytest.mark.parametrize("key", ["capra", "command", "date", "settings", "files"])
+def test_a_record_of_an_older_capra_is_refused_with_what_to_do(kind: str, key: str) -> None:
+    record = RECORDS[kind]()
+    del record[key]
+    with pytest.raises(InputError, match=rf"^file(\.{key})? lacks {key}, |^file lacks {key}, "):
+        check_record("file", record)
+    record = RECORDS["table"]()
+    del record[key]
+    with pytest.raises(
+        InputError, match=f"file lacks {key}, which every record of this Capra has: make it again"
+    ):
+        check_record("file", record)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("date", "yesterday", r"date is 'yesterday', expected a time in UTC such as 2026-01-31T"),
+        ("date", "2026-01-31T12:00:00", r"date is .*, expected a time in UTC such"),
+        ("command", [], r"command is \[\], expected a list of at least 1"),
+        ("command", [1], r"command\[0\] is 1, expected text"),
+        ("capra", None, "capra is None, expected text"),
+        ("files", {"x": "abc"}, r"files\.x is 'abc', expected 32 hex digits"),
+        ("files", [], r"files is \[\], expected a JSON object"),
+    ],
+)
+def test_what_made_a_record_is_checked(key: str, value: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=rf"^file\.{sentence}"):
+        check_record("file", RECORDS["grid"]() | {key: value})
+    check_record("file", RECORDS["grid"]() | {"files": {"gone": None}})
+
+
+DIGEST = {"digest": "ab", "rows": []}
+CERTIFICATE: dict[str, Any] = {
+    "rows": 0, "uncompared_rows": 0, "equal": None, "first_difference": None, "plain": DIGEST,
+    "speculative": DIGEST,
+}  # fmt: skip
+DIFFERENCE = {"position": 0, "part": "l0.k", "element": 1, "plain": 2, "speculative": None}
+REPLAYED = {"programs": 1, "mismatches": 2, "cycles": 0, "wall_seconds": 0, "version": ""}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "sentence"),
+    [
+        ("decode", {"certificate": CERTIFICATE | {"equal": True}}, "equal is True, expected None"),
+        ("decode", {"certificate": CERTIFICATE | {"rows": 1}}, "equal is None, expected True"),
+        (
+            "decode",
+            {"certificate": CERTIFICATE | {"rows": 1, "first_difference": DIFFERENCE}},
+            "equal is None, expected False",
+        ),
+        ("decode", {"tokens_equal": None}, "tokens_equal is None, expected True"),
+        ("decode", {"rtl": {"icarus": REPLAYED}}, "mismatches is 2, expected at most 1"),
+        ("table", {"rtl": {"icarus": REPLAYED}}, "mismatches is 2, expected at most 1"),
+        ("replay", {"rtl": {"icarus": REPLAYED}}, "mismatches is 2, expected at most 1"),
+        ("certify", {"graphs": {"step": 0}}, "graphs is {'step': 0}, expected at least one"),
+        ("certify", {"certified": False}, "certified is False, expected True, as failure says"),
+        ("certify", {"graphs": {"stop": 1}}, "a key of file.graphs is 'stop', expected one of st"),
+        ("sweep", {"executed": 1}, "cells is 2, expected 1, stored before and executed"),
+        ("sweep", {"refused": 3}, "refused is 3, expected at most 2, the cells"),
+        ("sweep", {"refused": 2}, "tokens_equal is True, expected None: all cells are refusals"),
+        ("eval", {"chip_over_float": 1.5}, "chip_over_float is 1.5, expected chip bits over"),
+        ("eval", {"greedy_agreement": 1.5}, "greedy_agreement is 1.5, expected a number of 0 .. 1"),
+        ("replay", {"cycles": 1}, "cycles_by_unit sum to "),
+    ],
+)
+def test_what_was_verified_agrees_with_itself(
+    kind: str, changes: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        check_record("file", RECORDS[kind]() | changes)
+
+
+def test_nothing_compared_is_a_record_too() -> None:
+    record = RECORDS["decode"]()
+    check_record("file", record | {"certificate": CERTIFICATE})
+    right = {"rows": 1, "equal": True}
+    wrong = {"rows": 1, "equal": False, "first_difference": DIFFERENCE}
+    for changes in (right, wrong):
+        check_record("file", record | {"certificate": CERTIFICATE | changes})
+    check_record("file", RECORDS["sweep"]() | {"refused": 2, "tokens_equal": None})
+    with pytest.raises(InputError, match=r"file\.certificate\.equal is False, expected True, as"):
+        check_record("file", record | {"certificate": CERTIFICATE | right | {"equal": False}})
+
+
+def test_a_run_of_no_tokens_is_a_record() -> None:
+    record = json.loads(printed("decode", "--model", "random", "-n", "0", "--json"))
+    assert record["tokens_equal"] is None
+    check_record("file", record)
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "empty", "null"])
+def test_what_cannot_be_read_is_named_before_anything_is_looked_into(
+    kind: str, tmp_path: Path
+) -> None:
+    bad, damaged = tmp_path / f"{kind}.json", tmp_path / "damaged.json"
+    damaged.write_text("{")
+    said = {"missing": ": No such file or directory", "folder": ": Is a directory",
+            "empty": " is an empty file", "null": ": embedded null byte"}[kind]  # fmt: skip
+    if kind == "folder":
+        bad.mkdir()
+    elif kind == "empty":
+        bad.touch()
+    elif kind == "null":
+        bad = tmp_path / "nu\0ll.json"
+    with pytest.raises(InputError) as caught:
+        read_records([damaged, bad])
+    assert str(caught.value) == (
+        f"record {bad}{said}, expected a file that a command printed with --json"
+    )

@@ -1,5 +1,6 @@
 """capra report and capra profile: what they write, and that they write nothing when they refuse."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def test_a_bad_record_among_good_ones_leaves_nothing_behind(
     records: list[str], tmp_path: Path
 ) -> None:
     bad = tmp_path / "bad.json"
-    bad.write_text('{"kind": "plan", "ks": []}')
+    bad.write_text('{"kind": "plan", "ks": [], "settings": {"max_k": 1}}')
     before = sorted(tmp_path.iterdir())
     with pytest.raises(InputError, match=r"bad\.json lacks cost_curve, expected it among"):
         report(records[3], str(bad), "-o", str(tmp_path / "r.html"), "--figures",
@@ -119,3 +120,27 @@ def test_profile_prints_a_table_or_a_record(tmp_path: Path) -> None:
     text = printed("profile", file)
     assert f"{record['cycles']:,}" in text.splitlines()[-1]
     assert set(record) == set(profile_record())
+
+
+@pytest.mark.parametrize("more", [[], ["-o", "/no/such/report.html"], ["--figures", "/no/f"]])
+def test_a_missing_record_is_named_first(more: list[str], cli: Cli, tmp_path: Path) -> None:
+    """Before what is wrong with the outputs, or that there are none."""
+    result = cli("report", tmp_path / "missing.json", *more)
+    assert result == Result(
+        2, "",
+        f"error: record {tmp_path}/missing.json: No such file or directory, expected a file that "
+        "a command printed with --json\n",
+    )  # fmt: skip
+
+
+def test_an_unreadable_record_is_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_bytes(_path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    (tmp_path / "secret.json").write_text("{}")
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    result = cli("report", tmp_path / "secret.json")
+    assert (result.code, result.out) == (2, "")
+    assert f"record {tmp_path}/secret.json: Permission denied, expected a file" in result.err

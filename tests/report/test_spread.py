@@ -35,6 +35,4 @@ def test_every_k_has_a_line_for_all_lengths_and_for_each() -> None:
     first = [record["by_k"][0], *(cell for cell in cells if cell["k"] == 1)]
     assert means[:3] == [f"{entry['mean']:.2f}" for entry in first]
     one = record | {"new_tokens": [3]}
-    assert (
-        list(printed_rows(bench_table(one))) == ["k", "1", "3"] or len(bench_table(one).rows) == 2
-    )
+    assert list(printed_rows(bench_table(one)))[:3] == ["k", "1", "3"]

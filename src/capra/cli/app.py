@@ -9,9 +9,10 @@ import typer
 from typer.exceptions import TyperException
 
 from capra import __version__
+from capra.cli.invocation import RecordedApp
 from capra.errors import CapraError
 
-app = typer.Typer(
+app = RecordedApp(
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -33,7 +34,7 @@ def main() -> None:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except (CapraError, TyperException) as error:
-        from capra.isa.assembler import printable
+        from capra.text import printable
 
         text = error.format_message() if isinstance(error, TyperException) else str(error)
         line = " ".join(text.splitlines())

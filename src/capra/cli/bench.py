@@ -1,5 +1,6 @@
 """capra bench."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -19,8 +20,8 @@ from capra.cli.options import (
     listed,
     positive,
 )
-from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar
-from capra.cli.runs import chosen_model, settings_record
+from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar, show
+from capra.cli.runs import checkpoint_digests, chosen_model, file_digests, record_head
 
 DEFAULT_KS: Final = "1,2,3,4,7"
 
@@ -83,16 +84,16 @@ def bench(
     target = ChipTarget(language_model, optimize=passes)
     with progress_bar("runs", len(chosen) * (1 + len(lengths) * len(counts))) as advance:
         found = run_bench(target, make_proposer, chosen, lengths, counts, advance)
-    settings = settings_record(
-        language_model, [], model_seed=model_seed, draft=draft, draft_noise=draft_noise,
-        draft_seed=draft_seed,
-    )  # fmt: skip
-    record = {"kind": "bench", "settings": settings, "optimize": names_of(passes), **found}
+    files = checkpoint_digests(model, draft) | file_digests(filter(None, [prompts]))
+    chip = asdict(language_model.config.chip)
+    record = {
+        **record_head("bench", files, chip=chip), "optimize": names_of(passes), **found
+    }  # fmt: skip
     if as_json:
         print_json(record)
     else:
         for line in bench_lines(record):
-            print(line)
+            show(line)
         print()
         print_table(bench_table(record))
     exit_unless_equal([record])

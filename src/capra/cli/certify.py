@@ -16,8 +16,8 @@ from capra.cli.options import (
     count,
     positive,
 )
-from capra.cli.output import print_json, progress_bar, say
-from capra.cli.runs import chosen_model
+from capra.cli.output import print_json, progress_bar, say, show
+from capra.cli.runs import checkpoint_digests, chosen_model, record_head
 from capra.errors import InputError
 
 
@@ -77,6 +77,7 @@ def certify(
             instruction_caches=caches if instructions else 0, on_shape=advance,
         )  # fmt: skip
     record = {
+        **record_head("certify", checkpoint_digests(model)),
         "model": language_model.config.name,
         "max_context": last,
         "max_rows": max_rows,
@@ -88,7 +89,7 @@ def certify(
         print_json(record)
     else:
         for line in certificate_lines(record):
-            print(line)
+            show(line)
     if certificate.failure is not None:
         say(f"error: not certified: {certificate.failure}")
         raise typer.Exit(1)

@@ -31,8 +31,10 @@ from capra.cli.output import (
     print_table,
     progress_bar,
     rtl_verifier,
+    show,
 )
-from capra.cli.runs import chosen_model, settings_record
+from capra.cli.runs import checkpoint_digests, chosen_model, record_head, run_settings
+from capra.text import printable_lines
 
 
 @app.command(epilog="Example: capra decode --prompt 'The with statement' --max-new-tokens 64")
@@ -94,12 +96,12 @@ def decode(
 
         plain = runs.plain(on_tokens("plain"), through[0])
         speculative = runs.speculative(plain, on_tokens("speculative"), through[1])
-    settings = settings_record(
-        language_model, tokens, model_seed=model_seed, draft=draft, draft_noise=draft_noise,
-        draft_seed=draft_seed, num_speculative_tokens=num_speculative_tokens,
-        max_new_tokens=max_new_tokens,
-    )  # fmt: skip
-    record = {"kind": "decode", "settings": settings, **runs.record(plain, speculative)}
+    record = {
+        **record_head(
+            "decode", checkpoint_digests(model, draft), **run_settings(language_model, tokens)
+        ),
+        **runs.record(plain, speculative),
+    }
     if certified is not None:
         record["certificate"] = certificate_record(*(each.rows for each in certified))
     mismatch = finish_replays(verifier, record)
@@ -115,10 +117,12 @@ def decode(
 
         print("\n")
         print_table(comparison_table(record))
-        print(f"\n{verdict(record)}")
-        print(resident_line(record))
+        print()
+        show(verdict(record))
+        if record["resident_weights"]["weight_words"]:
+            show(resident_line(record))
         if certify:
-            print(run_certificate_line(record["certificate"]))
+            show(run_certificate_line(record["certificate"]))
         print_rtl(record)
     exit_unless_equal([record], mismatch)
 
@@ -133,5 +137,6 @@ class _Stream:
         self._detokenize = detokenize
 
     def __call__(self, fresh: Sequence[int]) -> None:
-        print(self._heading + self._detokenize(fresh), end="", flush=True)
+        text = printable_lines(self._heading + self._detokenize(fresh))
+        print(text, end="", flush=True)
         self._heading = ""

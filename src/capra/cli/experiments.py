@@ -1,6 +1,6 @@
 """The recorded experiments: capra table and capra grid."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from capra.cli.output import (
     progress_bar,
     rtl_verifier,
 )
+from capra.cli.runs import record_head
 
 
 @app.command(epilog="Example: capra table --json")
@@ -32,7 +33,7 @@ def table(
             runs = table_runs(lambda _run: advance(), optimize=passes)
         else:
             runs = table_runs(lambda _run: advance(), verifier.device, passes)
-    record: dict[str, Any] = {"kind": "table", "optimize": names_of(passes), "runs": runs}
+    record = {**record_head("table"), "optimize": names_of(passes), "runs": runs}
     mismatch = finish_replays(verifier, record)
     if as_json:
         print_json(record)
@@ -63,7 +64,7 @@ def grid(
     with progress_bar("runs", CELLS) as advance:
         cells = grid_cells(lambda _cell: advance(), passes, predict=predict)
     if as_json:
-        print_json({"kind": "grid", "optimize": names_of(passes), "cells": cells})
+        print_json({**record_head("grid"), "optimize": names_of(passes), "cells": cells})
     else:
         from capra.report.experiments import grid_table, prediction_tables
 

@@ -21,8 +21,14 @@ from capra.cli.options import (
     count,
     positive,
 )
-from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar, say
-from capra.cli.runs import chosen_model, settings_record
+from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar, say, show
+from capra.cli.runs import (
+    checkpoint_digests,
+    chosen_model,
+    file_digests,
+    record_head,
+    run_settings,
+)
 
 
 @app.command(epilog="Example: capra trace --model pydoc --prompt 'The for loop' -k 2 -n 12")
@@ -57,17 +63,18 @@ def trace(
     with progress_bar("tokens", 2 * max_new_tokens) as advance:
         plain = runs.plain(lambda fresh: advance(count=len(fresh)))
         speculative = runs.speculative(plain, lambda fresh: advance(count=len(fresh)))
-    settings = settings_record(
-        language_model, tokens, model_seed=model_seed, draft=draft, draft_noise=draft_noise,
-        draft_seed=draft_seed, num_speculative_tokens=num_speculative_tokens,
-        max_new_tokens=max_new_tokens,
-    )  # fmt: skip
-    record = {"kind": "decode", "settings": settings, **runs.record(plain, speculative)}
+    record = {
+        **record_head(
+            "decode", checkpoint_digests(model, draft), **run_settings(language_model, tokens)
+        ),
+        **runs.record(plain, speculative),
+    }
     if as_json:
         print_json(record)
     else:
         print_table(trace_table(record))
-        print(f"\n{verdict(record)}")
+        print()
+        show(verdict(record))
     exit_unless_equal([record])
 
 
@@ -102,16 +109,18 @@ def anatomy(
 
     passes = parse_optimization(optimize)
     if files:
-        record = compare_programs([load_program(file) for file in files])
+        digests, record = file_digests(files), compare_programs([*map(load_program, files)])
     else:
         language_model = chosen_model(model, model_seed)
         draft = compile_bigram(load_bigram(language_model), language_model.config.chip, passes)
         target = ChipTarget(language_model, optimize=passes)
+        digests = checkpoint_digests(model)
         record = {
             "model": language_model.config.name,
             **verifier_anatomy(target, rows, cache, draft),
         }
-    record = {"kind": "anatomy", "optimize": names_of(passes), **record}
+    head = record_head("anatomy", digests)
+    record = {**head, "optimize": names_of(passes), **record}
     if as_json:
         print_json(record)
     else:
@@ -124,7 +133,7 @@ def causality(as_json: JsonOption = False) -> None:
     from capra.lab.causality import causality as run_causality
     from capra.report.experiments import causality_table
 
-    record = {"kind": "causality", **run_causality()}
+    record = {**record_head("causality"), **run_causality()}
     if as_json:
         print_json(record)
     else:
@@ -155,12 +164,12 @@ def serving(
     from capra.compiler.optimization import names_of, parse_optimization
     from capra.lab.planner import Workload
     from capra.lab.predict import guess_cycles
-    from capra.lab.serving import GUESSES
     from capra.lab.serving import serving as run_serving
     from capra.lm.prompts import prompt_tokens
     from capra.lm.target import ChipTarget
     from capra.report.plan import serving_chip_table, serving_formula_table, serving_lines
     from capra.spec_decode.drafts import draft_maker
+    from capra.spec_decode.recorded import SERVING_GUESSES
 
     passes = parse_optimization(optimize)
     language_model = chosen_model(model, model_seed)
@@ -172,11 +181,14 @@ def serving(
             ChipTarget(language_model, optimize=passes),
             tuple(tokens),
             max_new_tokens,
-            max(GUESSES),
+            max(SERVING_GUESSES),
             advance,
         )
+        head = record_head(
+            "serving", checkpoint_digests(model, draft), **run_settings(language_model, tokens)
+        )
         record = {
-            "kind": "serving",
+            **head,
             "model": language_model.config.name,
             "optimize": names_of(passes),
             **run_serving(work, draft_cycles, seed, runs),
@@ -187,6 +199,6 @@ def serving(
         print_table(serving_formula_table(record))
         print()
         for line in serving_lines(record):
-            print(line)
+            show(line)
         print_table(serving_chip_table(record))
     exit_unless_equal(record["rows"])

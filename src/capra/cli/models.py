@@ -1,14 +1,14 @@
 """Models: capra eval and capra train."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from capra.cli.app import app
 from capra.cli.options import JsonOption, ModelOption, count, positive
 from capra.cli.output import print_json, print_table, progress_bar, say
-from capra.cli.runs import chosen_model
+from capra.cli.runs import checkpoint_digests, chosen_model, record_head
 
 
 @app.command("eval", epilog="Example: capra eval --windows 32")
@@ -27,7 +27,8 @@ def evaluate(
     language_model = chosen_model(model, seed=0)
     with progress_bar("windows", None) as advance:
         result = run_evaluate(language_model, windows, lambda _done, total: advance(total))
-    record: dict[str, Any] = {
+    record = {
+        **record_head("eval", checkpoint_digests(model)),
         "model": language_model.config.name,
         "windows": result.windows,
         "characters": result.characters,

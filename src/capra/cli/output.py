@@ -7,9 +7,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from capra.errors import InputError
+from capra.text import printable
 
 if TYPE_CHECKING:
     from capra.cosim.verify import Verifier
@@ -17,8 +21,26 @@ if TYPE_CHECKING:
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """Print a record."""
-    print(json.dumps(record, indent=2, allow_nan=False))
+    """Print a record, whole or not at all; numbers of numpy are numbers.
+
+    Raises InputError for a value that JSON does not have.
+    """
+    try:
+        text = json.dumps(record, indent=2, allow_nan=False, default=_number)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the record is not printed, expected values of JSON: {error}") from None
+    print(text)
+
+
+def _number(value: Any) -> int | float | bool:
+    """A number or a truth of numpy, or of another package, as Python's own."""
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if type(value).__name__ in ("bool", "bool_"):  # numpy's is neither
+        return bool(value)
+    raise TypeError(f"found {value!r}, a {type(value).__name__}")
 
 
 def print_table(content: Any) -> None:
@@ -28,9 +50,14 @@ def print_table(content: Any) -> None:
     Console(highlight=False).print(content)
 
 
+def show(text: str) -> None:
+    """Print a line of results, without anything that a terminal would take for a command."""
+    print(printable(text))
+
+
 def say(text: str) -> None:
-    """Print a line on stderr."""
-    print(text, file=sys.stderr)
+    """Print a line on stderr, as plain as results."""
+    print(printable(text), file=sys.stderr)
 
 
 @contextmanager
@@ -70,7 +97,10 @@ def rtl_verifier(rtl: str | None) -> "Verifier | None":
 
 
 def finish_replays(verifier: "Verifier | None", record: dict[str, Any]) -> bool:
-    """Add what the replays found to a record, and say the first mismatch; whether there is one."""
+    """Add what the replays found to a record; whether they failed, which is said.
+
+    They fail at the first mismatch, and where there was no program to replay.
+    """
     if verifier is None:
         return False
     verifier.finish()
@@ -78,7 +108,10 @@ def finish_replays(verifier: "Verifier | None", record: dict[str, Any]) -> bool:
     mismatch = verifier.first_mismatch
     if mismatch is not None:
         say(f"mismatch: {mismatch}")
-    return mismatch is not None
+    replayed = all(found["programs"] for found in record["rtl"].values())
+    if not replayed:
+        say("error: no program was replayed on the RTL, expected at least one")
+    return mismatch is not None or not replayed
 
 
 def print_rtl(record: dict[str, Any]) -> None:
@@ -86,16 +119,22 @@ def print_rtl(record: dict[str, Any]) -> None:
     from capra.report.tables import rtl_lines
 
     for line in rtl_lines(record.get("rtl", {})):
-        print(line)
+        show(line)
 
 
 def exit_unless_equal(records: Sequence[dict[str, Any]], mismatch: bool = False) -> None:
-    """Exit with 1 where tokens or integers differ, or where the RTL did (which has been said)."""
-    equal = all(record["tokens_equal"] for record in records)
+    """Exit with 1 where tokens or integers differ, or where the RTL did (which has been said).
+
+    Also for a certificate of no rows: it was asked for, and says nothing. Tokens that were not
+    compared, which is None, are no difference.
+    """
+    equal = all(record["tokens_equal"] is not False for record in records)
     if not equal:
         say("error: speculation changed the tokens, expected those of plain decoding")
-    certified = all(record["certificate"]["equal"] for record in records if "certificate" in record)
-    if not certified:
+    certificates = [record["certificate"]["equal"] for record in records if "certificate" in record]
+    if False in certificates:
         say("error: speculation changed the integers of a row, expected those of plain decoding")
-    if mismatch or not equal or not certified:
+    if None in certificates:
+        say("error: nothing was certified, expected at least one row")
+    if mismatch or not equal or not all(certificates):
         raise typer.Exit(1)

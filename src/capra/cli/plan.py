@@ -22,8 +22,8 @@ from capra.cli.options import (
     positive,
     real,
 )
-from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar
-from capra.cli.runs import chosen_model, settings_record
+from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar, show
+from capra.cli.runs import checkpoint_digests, chosen_model, record_head, run_settings
 from capra.errors import InputError
 
 TINY_GUESSES: Final = 15
@@ -146,12 +146,12 @@ def plan(
                     is_assumed=draft_cycles is not None,
                 )  # fmt: skip
         found = planner.plan(work, source, measured)
+    drawn = source.kind == "synthetic"
     record = {
-        "kind": "plan",
-        "settings": settings_record(
-            language_model, tokens, model_seed=model_seed,
-            draft=draft if source.kind != "synthetic" else "synthetic", draft_noise=draft_noise,
-            draft_seed=draft_seed, max_k=max_guesses, max_new_tokens=max_new_tokens,
+        **record_head(
+            "plan", checkpoint_digests(model, None if drawn else draft),
+            **run_settings(language_model, tokens),
+            draft="synthetic" if drawn else draft, max_k=max_guesses, measure=measure,
         ),
         "optimize": names_of(passes),
         **found,
@@ -160,7 +160,7 @@ def plan(
         print_json(record)
     else:
         for line in plan_lines(record):
-            print(line)
+            show(line)
         print()
         print_table(guesses_table(record))
         print()

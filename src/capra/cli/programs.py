@@ -17,9 +17,18 @@ from capra.cli.options import (
     count,
     positive,
 )
-from capra.cli.output import describe, finish_replays, print_json, print_rtl, print_table, say
-from capra.cli.runs import chosen_model
+from capra.cli.output import (
+    describe,
+    finish_replays,
+    print_json,
+    print_rtl,
+    print_table,
+    say,
+    show,
+)
+from capra.cli.runs import chosen_model, file_digests, record_head
 from capra.errors import InputError
+from capra.text import printable_lines
 
 
 @app.command(
@@ -73,7 +82,7 @@ def compile_program(
 
     def observe(name: str, text: Callable[[], str]) -> None:
         if name == emit:
-            print(text(), end="")
+            print(printable_lines(text()), end="")
 
     passes = parse_optimization(optimize)
     graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache, passes)
@@ -110,7 +119,8 @@ def profile(
     from capra.isa.program import load_program
     from capra.report.attribution import attribution_table
 
-    record = profile_record(load_program(file))
+    head = record_head("profile", file_digests([file]))
+    record = {**head, **profile_record(load_program(file))}
     if as_json:
         print_json(record)
     else:
@@ -141,16 +151,18 @@ def replay(
     program = load_program(file)
     verifier = replay_program(program, simulators, seed, wave)
     record = {
+        **record_head("replay", file_digests([file])),
         "program": program.name,
         "seed": seed,
         "cycles": program.cycles,
         "cycles_by_unit": program.counters.by_unit(),
+        "cycles_by_phase": dict(program.phases),
     }
     mismatch = finish_replays(verifier, record)
     if as_json:
         print_json(record)
     else:
-        print(f"{program.name}: {describe(program)}")
+        show(f"{program.name}: {describe(program)}")
         print_rtl(record)
     if mismatch:
         raise typer.Exit(1)

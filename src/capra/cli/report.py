@@ -17,8 +17,8 @@ def report(
     records: Annotated[
         list[Path],
         typer.Argument(
-            help="Files that decode, trace, table, grid, plan, anatomy, causality, serving or "
-            "profile wrote with --json."
+            help="Files that decode, trace, table, grid, plan, anatomy, causality, serving, "
+            "profile, replay, sweep, certify or eval wrote with --json."
         ),
     ],
     output: Annotated[
@@ -33,14 +33,15 @@ def report(
     ] = None,
 ) -> None:
     """Draw records: a page, figures, and traces for other tools. Runs nothing."""
+    from capra.report.names import slug
     from capra.report.records import read_records
 
+    sources = read_records(records)
     if output is None and figures is None and traces is None:
         raise InputError("nothing to write, expected --output, --figures or --traces")
     if output is not None:
         check_writable(output)
         check_distinct([output], records)
-    sources = read_records(records)
     pages, drawn, traced = (list[tuple[Path, bytes]]() for _ in range(3))
     if output is not None or figures is not None:
         from capra.report.figures import draw
@@ -63,7 +64,7 @@ def report(
         for source in sources:
             if source.kind in makers:
                 trace = json.dumps(makers[source.kind](source.record)).encode()
-                traced.append((traces / f"{source.name}.trace.json", trace))
+                traced.append((traces / f"{slug(source.name)}.trace.json", trace))
     files = [*pages, *drawn, *traced]
     check_distinct((path for path, _ in files), records)
     for folder, made, what in (

@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from capra.cli.app import app
 from capra.cli.options import JsonOption, positive
-from capra.cli.output import exit_unless_equal, print_json, progress_bar, say
+from capra.cli.output import exit_unless_equal, print_json, progress_bar, say, show
+from capra.cli.runs import record_head
 from capra.errors import InputError, SweepError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Run every cell of the grids that the database does not have yet, plain and speculative."""
-    from capra.files import check_distinct, check_writable
+    from capra.files import check_distinct, check_writable, digests
     from capra.lab.sweep.cluster import LOCAL, RayPool
     from capra.lab.sweep.database import files_of, open_database
     from capra.lab.sweep.export import load_arrow, write_csv, write_parquet
@@ -102,27 +103,32 @@ def sweep(
         write_csv(found, csv)
     if parquet is not None:
         write_parquet(found, parquet)
-    ran = [row for row in found if row["refusal"] is None]
-    record: dict[str, Any] = {
+    refused = [row for row in found if row["refusal"] is not None]
+    compared = [row["tokens_equal"] for row in found if row["tokens_equal"] is not None]
+    record = {
+        **record_head("sweep", {**digests([str(spec)]), **cells.files}, database=str(path)),
         "spec": str(spec),
         "database": str(path),
         "engine": engine.value,
         "cells": total,
         "stored_before": before,
         "executed": executed,
-        "refused": len(found) - len(ran),
-        "tokens_equal": all(row["tokens_equal"] for row in ran),
+        "refused": len(refused),
+        "tokens_equal": all(compared) if compared else None,
         "csv": None if csv is None else str(csv),
         "parquet": None if parquet is None else str(parquet),
     }
     if as_json:
         print_json(record)
     else:
-        print(
+        show(
             f"{total:,} cells: {before:,} were stored before, {executed:,} were executed now; "
             f"{record['refused']:,} are refusals. The rows are in {path}."
         )
     exit_unless_equal([record])
+    if not compared and any(row["max_new_tokens"] for row in found):
+        say("error: nothing was compared, expected at least one cell that is no refusal")
+        raise typer.Exit(1)
 
 
 class _Stopped(BaseException):

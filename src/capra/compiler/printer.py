@@ -17,10 +17,11 @@ from capra.compiler.passes.buffers import Buffer
 from capra.compiler.passes.views import Place
 from capra.ir.graph import Graph
 from capra.ir.scales import Scales
-from capra.isa.assembler import disassemble, printable
+from capra.isa.assembler import disassemble
 from capra.isa.program import Program
 from capra.isa.timing import Counters
 from capra.numerics import Rescale
+from capra.text import printable
 
 
 def print_scales(graph: Graph, scales: Scales) -> str:

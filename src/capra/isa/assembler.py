@@ -27,11 +27,6 @@ def disassemble(instructions: Sequence[Instruction]) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def printable(text: str) -> str:
-    """The text in one line: what cannot be printed, line ends too, as an escape."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def assemble(text: str) -> tuple[Instruction, ...]:
     """The instructions of a text; ProgramError names the line of a bad one."""
     instructions: list[Instruction] = []

@@ -10,10 +10,10 @@ from typing import Any, Final
 from capra.isa.chip import Chip
 from capra.lm.target import ChipTarget
 from capra.lm.tiny import sharp_model
+from capra.spec_decode.recorded import CAUSALITY_BLOCKS as BLOCKS
+from capra.spec_decode.recorded import CAUSALITY_CACHE as CACHE
 
 MODEL_SEED: Final = 2
-CACHE: Final = (3, 8, 1, 12)
-BLOCKS: Final = ((1, 2, 3, 4), (1, 2, 3, 12), (1, 2, 9, 4), (5, 2, 3, 4))
 
 Record = dict[str, Any]
 

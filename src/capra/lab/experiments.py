@@ -15,19 +15,12 @@ from capra.sim.device import Device, SimulatedDevice
 from capra.spec_decode.decode import Decoded, decode
 from capra.spec_decode.metrics import acceptance, cost_record, resident_cycles, total_counters
 from capra.spec_decode.proposers import ChainProposer
+from capra.spec_decode.recorded import GRID_KS, GRID_NOISES, TABLE
 
 NEW_TOKENS: Final = 32
 START_TOKEN: Final = 0
 MODEL_SEED: Final = 1
 DRAFT_SEED: Final = 1
-TABLE: Final = (
-    ("structured", ((0.0, 3), (3.0, 3), (4.0, 3))),
-    ("random", ((0.0, 1), (0.0, 3))),
-)
-"""Model, and the (draft noise, k) of its speculative runs, which follow a plain one."""
-
-GRID_NOISES: Final = (0.0, 3.0, 4.0, 5.0, 6.0)
-GRID_KS: Final = (1, 2, 3, 4, 5)
 RUNS: Final = sum(1 + len(cells) for _, cells in TABLE)
 CELLS: Final = len(GRID_NOISES) * len(GRID_KS)
 

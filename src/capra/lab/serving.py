@@ -7,16 +7,14 @@ pass over k + 1 rows cost one step; on the chip it costs more, and a text ends.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from capra.lab.planner import Workload, measure, synthetic_source
 from capra.lab.predict import Rates
 from capra.spec_decode.metrics import expected_tokens
-
-ACCEPTANCES: Final = (0.6, 0.8, 0.9)
-GUESSES: Final = (2, 4, 8)
-COSTS: Final = (0.01, 0.05, 0.15)
-"""Assumed costs of a guess, in steps."""
+from capra.spec_decode.recorded import SERVING_ACCEPTANCES as ACCEPTANCES
+from capra.spec_decode.recorded import SERVING_COSTS as COSTS
+from capra.spec_decode.recorded import SERVING_GUESSES as GUESSES
 
 Record = dict[str, Any]
 

@@ -1,6 +1,7 @@
 """Models and drafts by name, as the command line knows them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -30,13 +31,20 @@ def load_model(name: str, seed: int = 1) -> LanguageModel:
     if name in TINY_MODELS:
         return TINY_MODELS[name](seed)
     if name == PYDOC:
-        with as_file(files("capra") / "data" / "pydoc.safetensors") as path:
+        with packaged_checkpoint() as path:
             return load_checkpoint(path)
     if not is_file(name):
         raise InputError(
             f"model is {name!r}, expected structured, random, pydoc or an existing checkpoint file"
         )
     return load_checkpoint(Path(name))
+
+
+@contextmanager
+def packaged_checkpoint() -> Iterator[Path]:
+    """The checkpoint file of the pydoc model, while it is used."""
+    with as_file(files("capra") / "data" / "pydoc.safetensors") as path:
+        yield path
 
 
 def on_chip(model: LanguageModel, sizes: Mapping[str, int | None]) -> LanguageModel:

@@ -99,7 +99,8 @@ def rate_is_possible(where: str, run: Record) -> None:
 def comparison_is_of_both_runs(where: str, record: Record) -> None:
     """Speedups are plain over speculative cycles, with the prompt's programs and without them."""
     plain, speculative = record["plain"], record["speculative"]
-    equal = plain["tokens"] == speculative["tokens"]
+    both = plain["tokens"] or speculative["tokens"]
+    equal = plain["tokens"] == speculative["tokens"] if both else None
     _same(where, record, {"tokens_equal": equal}, "as the tokens of both runs say")
     _close(where, record, "speedup", _ratio(plain["cycles"], speculative["cycles"]),
            "plain cycles over speculative ones")  # fmt: skip

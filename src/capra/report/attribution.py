@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rich.table import Table
-
 from capra.isa.spec import PHASES, Phase, Unit
+from capra.report.layout import PlainTable, plain_table
 
 ROOFLINE: Final = (Phase.LOAD, Phase.STORE)
 NAMES: Final[Mapping[Phase, str]] = {phase: phase.value.replace("_", " ") for phase in Phase}
@@ -69,17 +68,14 @@ def attribute(cost: Mapping[str, Any]) -> Attribution:
     )
 
 
-def attribution_table(record: Mapping[str, Any]) -> Table:
+def attribution_table(record: Mapping[str, Any]) -> PlainTable:
     """The attribution of a profile for a terminal."""
     found = attribute(record)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in (record["program"], "unit", "cycles", "share"):
-        table.add_column(
-            header, justify="left" if header in (record["program"], "unit") else "right"
-        )
+    table = plain_table(record["program"], "unit", "cycles", "share")
+    table.columns[1].justify = "left"
 
     def add(name: str, unit: str, cycles: int) -> None:
-        table.add_row(name, unit, f"{cycles:,}", f"{cycles / found.cycles:.1%}")
+        table.add_line(name, unit, f"{cycles:,}", f"{cycles / found.cycles:.1%}")
 
     for row in found.roofline:
         add(row.name, row.unit, row.cycles)

@@ -112,6 +112,16 @@ def optional(inner: Check, *keys: str) -> Check:
     return check
 
 
+def nullable(inner: Check) -> Check:
+    """null, or such a value."""
+
+    def check(where: str, value: Any) -> None:
+        if value is not None:
+            inner(where, value)
+
+    return check
+
+
 def same_length(first: str, *others: str) -> Check:
     """Lists of an object that have as many entries as the first of them."""
 

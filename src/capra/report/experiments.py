@@ -3,20 +3,20 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rich.table import Table
 from rich.text import Text
 
-from capra.report.layout import Record, plain_table
+from capra.report.layout import PlainTable, Record, plain_table
+from capra.text import printable
 
 
-def runs_table(runs: Sequence[Record]) -> Table:
+def runs_table(runs: Sequence[Record]) -> PlainTable:
     """The table of the reference's runs."""
     table = plain_table(
         "model", "noise", "k", "accepted", "blocks", "programs", "cycles", "speedup", "equal"
     )
     for run in runs:
         plain = "decode" in run
-        table.add_row(
+        table.add_line(
             run["model"],
             "plain" if plain else f"{run['draft_noise']}",
             "" if plain else f"{run['k']}",
@@ -27,18 +27,17 @@ def runs_table(runs: Sequence[Record]) -> Table:
             "" if plain else f"{run['speedup']:.2f} ({run['resident_speedup']:.2f})",
             "yes" if run["tokens_equal"] else "NO",
         )
-    table.caption = "in brackets: the speedup if weights were loaded once per run (derived)"
-    table.caption_justify = "left"
+    table.set_caption("in brackets: the speedup if weights were loaded once per run (derived)")
     return table
 
 
-def grid_table(cells: Sequence[Record]) -> Table:
+def grid_table(cells: Sequence[Record]) -> PlainTable:
     """Speedup, and acceptance in brackets, by draft noise and k."""
     ks = sorted({cell["k"] for cell in cells})
     table = plain_table("draft noise", *(f"k = {k}" for k in ks))
     for noise in sorted({cell["draft_noise"] for cell in cells}):
         row = {cell["k"]: cell for cell in cells if cell["draft_noise"] == noise}
-        table.add_row(
+        table.add_line(
             f"{noise:g}",
             *(_speedup(row[k]) if k in row else "" for k in ks),
         )
@@ -49,15 +48,15 @@ def _speedup(cell: Record) -> str:
     return f"{cell['speedup']:.2f} ({cell['acceptance_rate']:.0%})"
 
 
-def prediction_tables(cells: Sequence[Record]) -> list[Table]:
+def prediction_tables(cells: Sequence[Record]) -> list[PlainTable]:
     """The error of each way to predict a cell's speedup, by draft noise and k."""
     ks = sorted({cell["k"] for cell in cells})
-    tables = list[Table]()
+    tables = list[PlainTable]()
     for name in cells[0]["errors"]:
         table = plain_table(f"error of {name}", *(f"k = {k}" for k in ks))
         for noise in sorted({cell["draft_noise"] for cell in cells}):
             row = {cell["k"]: cell for cell in cells if cell["draft_noise"] == noise}
-            table.add_row(f"{noise}", *(f"{row[k]['errors'][name]:+.1%}" for k in ks))
+            table.add_line(f"{noise}", *(f"{row[k]['errors'][name]:+.1%}" for k in ks))
         tables.append(table)
     return tables
 
@@ -71,7 +70,7 @@ SIGNS: Final = {
 """What became of a token: its sign, and its colour where there are colours."""
 
 
-def trace_table(record: Record) -> Table:
+def trace_table(record: Record) -> PlainTable:
     """A line a block: its rows, the target's choices, what was emitted, cycles of both models.
 
     A token carries a sign; colours repeat it.
@@ -89,7 +88,7 @@ def trace_table(record: Record) -> Table:
         target = sum(run["cycles"] for run in block["programs"] if run["role"] != "draft")
         signs = ["accepted"] * accepted + ["rejected"] * (len(guesses) - accepted)
         last = "bonus" if accepted == len(guesses) else "recovered"
-        table.add_row(
+        table.add_line(
             f"{number}", f"{cache}",
             _tokens([block["tokens"][0], *guesses], ["", *signs], vocabulary),
             _tokens(block["choices"], [""] * len(block["choices"]), vocabulary),
@@ -98,8 +97,7 @@ def trace_table(record: Record) -> Table:
             f"{draft:,}", f"{target:,}",
         )  # fmt: skip
         cache += accepted + 1
-    table.caption = ", ".join(f"{sign} {name}" for name, (sign, _) in SIGNS.items())
-    table.caption_justify = "left"
+    table.set_caption(", ".join(f"{sign} {name}" for name, (sign, _) in SIGNS.items()))
     return table
 
 
@@ -117,10 +115,10 @@ def _label(token: int, vocabulary: Sequence[str]) -> str:
     if not 0 <= token < len(vocabulary):
         return f"{token}"
     name = vocabulary[token]
-    return repr(name) if len(name) == 1 else name.strip()
+    return repr(name) if len(name) == 1 else printable(name.strip())
 
 
-def anatomy_table(record: Record) -> Table:
+def anatomy_table(record: Record) -> PlainTable:
     """A verifier, its steps, their sum and ratio, and the draft."""
     programs = [record["verifier"], record["steps_together"], *record["steps"], record["draft"]]
     steps = [f"c = {step['cache']}" for step in record["steps"]]
@@ -129,19 +127,18 @@ def anatomy_table(record: Record) -> Table:
     for name, values in _rows(programs):
         cells = [f"{value:,}" for value in values]
         ratio = f"{values[0] / values[1]:.2f}" if values[1] else ""
-        table.add_row(name, *cells[:2], ratio, *cells[2:])
+        table.add_line(name, *cells[:2], ratio, *cells[2:])
     verifier = record["verifier"]["name"]
-    table.caption = f"{verifier} of {record['model']}; c: rows in the cache of a step"
-    table.caption_justify = "left"
+    table.set_caption(f"{verifier} of {record['model']}; c: rows in the cache of a step")
     return table
 
 
-def programs_table(record: Record) -> Table:
+def programs_table(record: Record) -> PlainTable:
     """Programs side by side, with the cycles of each over those of the first."""
     table = plain_table("", *(program["name"] for program in record["programs"]))
     for name, values in _rows(record["programs"]):
-        table.add_row(name, *(f"{value:,}" for value in values))
-    table.add_row("cycles / the first's", *(f"{ratio:.2f}" for ratio in record["ratios"]))
+        table.add_line(name, *(f"{value:,}" for value in values))
+    table.add_line("cycles / the first's", *(f"{ratio:.2f}" for ratio in record["ratios"]))
     return table
 
 
@@ -161,7 +158,7 @@ CAUSALITY_COLUMNS: Final = 5
 """Logits of a row that are printed."""
 
 
-def causality_table(record: Record) -> Table:
+def causality_table(record: Record) -> PlainTable:
     """The first logits of every row of every block, and whether the row is the first block's."""
     table = plain_table("block", "row", "token", "first logits", "as in the first block")
     for column in table.columns[3:]:
@@ -171,14 +168,13 @@ def causality_table(record: Record) -> Table:
             zip(block["tokens"], block["logits"], block["equal"], strict=True)
         ):
             shown = "" if number == 0 else "every integer" if equal else "different"
-            table.add_row(
+            table.add_line(
                 " ".join(map(str, block["tokens"])) if row == 0 else "",
                 f"{row}", f"{token}", " ".join(f"{x:4d}" for x in logits[:CAUSALITY_COLUMNS]),
                 shown,
             )  # fmt: skip
     outcome = "holds" if record["holds"] else "FAILS"
-    table.caption = (
+    table.set_caption(
         f"{record['model']}, cache {' '.join(map(str, record['cache']))}: causality {outcome}"
     )
-    table.caption_justify = "left"
     return table

@@ -24,6 +24,7 @@ from capra.report.checks import (
     integer,
     list_of,
     mapping,
+    nullable,
     number,
     object_with,
     one_of,
@@ -35,6 +36,15 @@ from capra.report.checks import (
     text,
     whole,
 )
+from capra.report.complete import (
+    anatomy_is_whole,
+    causality_is_whole,
+    grid_is_whole,
+    plan_is_whole,
+    serving_is_whole,
+    table_is_whole,
+)
+from capra.report.verified import CERTIFY, EVAL, RUN_CERTIFICATE, SWEEP, rtl
 
 _UNITS: Final = object_with(**{unit.value: whole for unit in Unit})
 """The cycles of every unit."""
@@ -125,12 +135,15 @@ def _anatomy(where: str, value: Any) -> None:
     """Programs of files, or a verifier and what it is compared with."""
     if "programs" in value:
         object_with(
-            same_length("programs", "ratios"),
+            same_length("programs", "ratios"), anatomy_is_whole,
             programs=list_of(_PROGRAM, 1), ratios=list_of(number),
+            settings=object_with(files=list_of(text, 1)),
         )(where, value)  # fmt: skip
     else:
         object_with(
-            model=text, verifier=_PROGRAM, steps_together=_PROGRAM, draft=_PROGRAM,
+            anatomy_is_whole,
+            model=text, verifier=_PROGRAM, steps_together=_PROGRAM, draft=_PROGRAM, ratio=number,
+            settings=object_with(rows=positive, cache=whole),
             steps=list_of(object_with(_PROGRAM, cache=whole), 1),
         )(where, value)  # fmt: skip
 
@@ -167,6 +180,8 @@ KINDS: Final[Mapping[str, Check]] = {
     "decode": object_with(
         _in_vocabulary,
         comparison_is_of_both_runs,
+        optional(RUN_CERTIFICATE, "certificate"),
+        optional(rtl, "rtl"),
         settings=object_with(
             model=text, draft=text, draft_noise=number, num_speculative_tokens=whole,
             prompt=list_of(whole, 1), vocabulary=list_of(text, 1),
@@ -179,14 +194,19 @@ KINDS: Final[Mapping[str, Check]] = {
             mean_acceptance_length=number, accepted_per_position=list_of(whole),
             kept=whole, tokens_per_block=number,
         ),
-        tokens_equal=flag, speedup=number, decode_speedup=number,
+        tokens_equal=nullable(flag), speedup=number, decode_speedup=number,
         resident_weights=object_with(
             weight_words=whole, plain_cycles=whole, speculative_cycles=whole, speedup=number
         ),
     ),
-    "table": object_with(table_has_its_plain_runs, runs=list_of(_table_run, 1)),
-    "grid": object_with(cells=list_of(_CELL, 1)),
+    "table": object_with(
+        table_has_its_plain_runs, table_is_whole, optional(rtl, "rtl"),
+        runs=list_of(_table_run, 1),
+    ),
+    "grid": object_with(grid_is_whole, cells=list_of(_CELL, 1)),
     "plan": object_with(
+        plan_is_whole,
+        settings=object_with(max_k=positive),
         cost_curve=object_with(
             cache=whole,
             points=list_of(
@@ -210,10 +230,11 @@ KINDS: Final[Mapping[str, Check]] = {
     ),
     "anatomy": _anatomy,
     "causality": object_with(
+        causality_is_whole,
         model=text, cache=list_of(whole), holds=flag, blocks=list_of(_CAUSALITY_BLOCK, 1),
     ),
     "serving": object_with(
-        _serving_cells,
+        _serving_cells, serving_is_whole,
         model=text, runs=positive, new_tokens=whole, step_cycles=number, draft_cycles=number,
         costs=list_of(object_with(c=number, assumed=flag), 1),
         rows=list_of(
@@ -237,5 +258,9 @@ KINDS: Final[Mapping[str, Check]] = {
             1,
         ),
     ),
+    "sweep": SWEEP,
+    "certify": CERTIFY,
+    "eval": EVAL,
+    "replay": object_with(_COST, program=text, seed=whole, rtl=rtl),
 }  # fmt: skip
 """The kinds of record, each with what one must have for a report."""

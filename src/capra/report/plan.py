@@ -2,9 +2,7 @@
 
 from typing import Final
 
-from rich.table import Table
-
-from capra.report.layout import Record, counted, plain_table
+from capra.report.layout import PlainTable, Record, counted, plain_table
 
 PREDICTORS: Final = ("geometric", "rates", "profile")
 SOURCES: Final = {"measured": "the draft's own", "given": "given", "synthetic": "synthetic"}
@@ -76,7 +74,7 @@ def _basis(record: Record) -> str:
     )
 
 
-def guesses_table(record: Record) -> Table:
+def guesses_table(record: Record) -> PlainTable:
     """One line per K: acceptance needed and found, speedup in the steady state and in the run.
 
     After a prediction of the run comes its error against the measured run.
@@ -98,9 +96,8 @@ def guesses_table(record: Record) -> Table:
         ]
         if record["acceptance_source"] == "synthetic":
             cells.append(f"{measured['runs']}" if measured else "")
-        table.add_row(*cells)
-    table.caption = "* the best K in the steady state; right of steady: this run, and errors"
-    table.caption_justify = "left"
+        table.add_line(*cells)
+    table.set_caption("* the best K in the steady state; right of steady: this run, and errors")
     return table
 
 
@@ -109,11 +106,11 @@ def _prediction(entry: Record, name: str) -> str:
     return f"{shown} {entry['errors'][name]:+.1%}" if entry["errors"] else shown
 
 
-def cost_curve_table(curve: Record) -> Table:
+def cost_curve_table(curve: Record) -> PlainTable:
     """c(m), the cost of m rows over that of one, and where it jumps."""
     table = plain_table(f"rows m, {curve['cache']} cached", "cycles", "c(m)", "added", "")
     for point in curve["points"]:
-        table.add_row(
+        table.add_line(
             f"{point['rows']}", f"{point['cycles']:,}", f"{point['relative']:.2f}",
             f"{point['added']:+.2f}",
             f"cliff: new row of tiles, K = {point['rows'] - 1}" if point["is_cliff"] else "",
@@ -122,7 +119,7 @@ def cost_curve_table(curve: Record) -> Table:
     return table
 
 
-def serving_formula_table(record: Record) -> Table:
+def serving_formula_table(record: Record) -> PlainTable:
     """E / (1 + k c) for the assumed costs."""
     assumed = [place for place, cost in enumerate(record["costs"]) if cost["assumed"]]
     table = plain_table(
@@ -130,9 +127,8 @@ def serving_formula_table(record: Record) -> Table:
     )
     for row in record["rows"]:
         cells = [f"{row['cells'][place]['formula']:.2f}" for place in assumed]
-        table.add_row(f"{row['acceptance']} / {row['k']}", *cells)
-    table.caption = "E / (1 + k c): a pass over k + 1 rows is assumed to cost one step"
-    table.caption_justify = "left"
+        table.add_line(f"{row['acceptance']} / {row['k']}", *cells)
+    table.set_caption("E / (1 + k c): a pass over k + 1 rows is assumed to cost one step")
     return table
 
 
@@ -146,7 +142,7 @@ def serving_lines(record: Record) -> list[str]:
     ]
 
 
-def serving_chip_table(record: Record) -> Table:
+def serving_chip_table(record: Record) -> PlainTable:
     """The speedup of the runs, with the formula's error, and what a pass costs in steps."""
     heads = [
         f"c = {cost['c']:.3g} ({'assumed' if cost['assumed'] else 'executed'})"
@@ -156,5 +152,5 @@ def serving_chip_table(record: Record) -> Table:
     for row in record["rows"]:
         cells = [f"{cell['measured']:.2f} {cell['error']:+.0%}" for cell in row["cells"]]
         name = f"{row['acceptance']} / {row['k']}"
-        table.add_row(name, f"{row['pass_cost']:.2f} steps", *cells)
+        table.add_line(name, f"{row['pass_cost']:.2f} steps", *cells)
     return table

@@ -1,8 +1,6 @@
 """What a bench over many prompts found: the mean first, then how far runs spread around it."""
 
-from rich.table import Table
-
-from capra.report.layout import Record, counted, plain_table
+from capra.report.layout import PlainTable, Record, counted, plain_table
 
 
 def bench_lines(record: Record) -> list[str]:
@@ -25,7 +23,7 @@ def bench_lines(record: Record) -> list[str]:
     ]
 
 
-def bench_table(record: Record) -> Table:
+def bench_table(record: Record) -> PlainTable:
     """One line per k and length, those over all lengths first."""
     table = plain_table(
         "k", "tokens", "mean", "95 %", "range", "lose", "accepted", "resident"
@@ -35,13 +33,12 @@ def bench_table(record: Record) -> Table:
         for cell in record["cells"] if len(record["new_tokens"]) > 1 else ():
             if cell["k"] == entry["k"]:
                 _add(table, cell, f"{cell['new_tokens']}")
-    table.caption = "lose: runs slower than plain decoding; resident: mean with resident weights"
-    table.caption_justify = "left"
+    table.set_caption("lose: runs slower than plain decoding; resident: with resident weights")
     return table
 
 
-def _add(table: Table, entry: Record, tokens: str) -> None:
-    table.add_row(
+def _add(table: PlainTable, entry: Record, tokens: str) -> None:
+    table.add_line(
         f"{entry['k']}",
         tokens,
         f"{entry['mean']:.2f}",

@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from rich.table import Table
-
-from capra.report.layout import Record, counted, plain_table
+from capra.report.layout import PlainTable, Record, counted, plain_table
 
 WORST_TENSORS: Final = 12
 """Rows of the table of tensor errors, besides the logits."""
 
 
-def comparison_table(record: Record) -> Table:
+def comparison_table(record: Record) -> PlainTable:
     """Plain and speculative decoding side by side."""
     table = plain_table("", "plain", "speculative")
     plain, speculative = record["plain"], record["speculative"]
@@ -31,7 +29,7 @@ def comparison_table(record: Record) -> Table:
         ("accepted per position", "", " ".join(map(str, speculative["accepted_per_position"]))),
     ]
     for row in rows:
-        table.add_row(*row)
+        table.add_line(*row)
     return table
 
 
@@ -47,6 +45,8 @@ def _costs(run: Record) -> list[tuple[str, int]]:
 
 def verdict(record: Record) -> str:
     """One sentence: are the tokens equal, and what was gained."""
+    if record["tokens_equal"] is None:
+        return "Nothing was compared: no token was generated."
     equal = "equal" if record["tokens_equal"] else "NOT EQUAL"
     saved = record["plain"]["cycles"] - record["speculative"]["cycles"]
     if saved == 0:
@@ -83,6 +83,8 @@ def run_certificate_line(certificate: Record) -> str:
             f"{found['part']}[{found['element']}] is {_element(found['speculative'])} in the "
             f"speculative run, expected {_element(found['plain'])}."
         )
+    if certificate["equal"] is None:
+        return "certificate: nothing was compared, as the plain run has no row."
     tail = f"; {extra} more of the speculative run not compared" if extra else ""
     return (
         f"certificate: {counted(rows, 'row')}, every integer of logits, keys and values "
@@ -104,6 +106,9 @@ def rtl_lines(rtl: Mapping[str, Record]) -> list[str]:
             if mismatches == 0
             else f"{mismatches:,} of them NOT EQUAL"
         )
+        if not programs:
+            lines.append(f"{name}: nothing was replayed on the RTL ({found['version']})")
+            continue
         lines.append(
             f"{name}: {counted(programs, 'program')} replayed on the RTL, {equal}: "
             f"{found['cycles']:,} cycles in {found['wall_seconds']:.2f} s ({found['version']})"
@@ -130,35 +135,43 @@ def certificate_lines(record: Record) -> list[str]:
     return lines
 
 
-def evaluation_table(record: Record) -> Table:
+def evaluation_table(record: Record) -> PlainTable:
     """Bits per character on the chip and in float, and how far their greedy tokens agree."""
     table = plain_table("", "chip (int8)", "float")
-    table.add_row(
+    table.add_line(
         "bits per character",
         f"{record['chip_bits_per_character']:.3f}",
         f"{record['float_bits_per_character']:.3f}",
     )
-    table.add_row("greedy token as in float", f"{record['greedy_agreement']:.1%}", "")
+    table.add_line("greedy token as in float", f"{record['greedy_agreement']:.1%}", "")
     texts = record["greedy_texts"]
-    table.add_row(
+    table.add_line(
         f"greedy text as in float, of {texts['characters']} characters",
         ", ".join(map(str, texts["common_prefixes"])), "",
     )  # fmt: skip
     return table
 
 
-def tensor_error_table(errors: Record) -> Table:
+def worst_tensors(errors: Mapping[str, Record]) -> list[tuple[str, Record]]:
+    """The tensors with the largest relative errors, the largest one first, and the logits."""
+    worst = []
+    for place, (tag, error) in enumerate(
+        sorted(errors.items(), key=lambda item: -item[1]["relative_l2"])
+    ):
+        if place < WORST_TENSORS or tag == "logits":
+            worst.append((tag, error))
+    return worst
+
+
+def tensor_error_table(errors: Record) -> PlainTable:
     """The logits and the tensors with the largest relative errors, the largest one first."""
-    tensors = sorted(errors["tensors"].items(), key=lambda item: -item[1]["relative_l2"])
-    windows = errors["windows"]
+    windows, tensors = errors["windows"], errors["tensors"]
     table = plain_table(
         f"tensor, over {windows} window{'s' * (windows != 1)}",
         "relative error", "largest error in steps",
     )  # fmt: skip
-    for place, (tag, error) in enumerate(tensors):
-        if place < WORST_TENSORS or tag == "logits":
-            table.add_row(tag, f"{error['relative_l2']:.2%}", f"{error['largest_steps']:.1f}")
+    for tag, error in worst_tensors(tensors):
+        table.add_line(tag, f"{error['relative_l2']:.2%}", f"{error['largest_steps']:.1f}")
     if len(tensors) > WORST_TENSORS:
-        table.caption = f"the largest of {len(tensors)}, and the logits; --json has all"
-        table.caption_justify = "left"
+        table.set_caption(f"the largest of {len(tensors)}, and the logits; --json has all")
     return table

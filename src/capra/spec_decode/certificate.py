@@ -145,14 +145,14 @@ def certificate_record(plain: Sequence[Row], speculative: Sequence[Row]) -> dict
 
     `rows` is the number compared, those of the plain run, and each `digest` covers as many. The
     speculative run may end with `uncompared_rows` more, since its last block may go past the length
-    asked for; they are in its list `rows` only.
+    asked for; they are in its list `rows` only. `equal` is None where no row was compared.
     """
     compared = len(plain)
     difference = first_difference(plain, speculative)
     return {
         "rows": compared,
         "uncompared_rows": max(len(speculative) - compared, 0),
-        "equal": difference is None,
+        "equal": difference is None if compared else None,
         "first_difference": None if difference is None else asdict(difference),
         "plain": _run_record(plain, compared),
         "speculative": _run_record(speculative, compared),

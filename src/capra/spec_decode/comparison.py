@@ -58,8 +58,11 @@ class Comparison:
         )  # fmt: skip
 
     def record(self, plain: Decoded, speculative: Decoded) -> dict[str, Any]:
-        """The passes of the compiler, and both runs as `comparison_record` puts them."""
-        return {
-            "optimize": names_of(self.target.optimize),
-            **comparison_record(plain, speculative, detokenizer(self.target.model)),
-        }
+        """The passes of the compiler, and both runs as `comparison_record` puts them.
+
+        `tokens_equal` is None where neither run has a token: nothing was compared.
+        """
+        record = comparison_record(plain, speculative, detokenizer(self.target.model))
+        if not plain.tokens and not speculative.tokens:
+            record["tokens_equal"] = None
+        return {"optimize": names_of(self.target.optimize), **record}

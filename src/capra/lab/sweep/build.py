@@ -1,6 +1,5 @@
-"""What made a row: code, data and files, so that rows of two makes are never taken for one."""
+"""What made a row: code and data, so that rows of two makes are never taken for one."""
 
-from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -27,15 +26,3 @@ def build() -> str:
             digest.update(f"{name.as_posix()}\n".encode())
             digest.update(path.read_bytes())
     return f"capra {capra.__version__} ({digest.hexdigest()}), numpy {np.__version__}"
-
-
-def digests(names: Iterable[str]) -> dict[str, str | None]:
-    """Digests of the content of files by name; None for a file that cannot be read."""
-    return {name: _digest(Path(name)) for name in names}
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        return blake2b(path.read_bytes(), digest_size=16).hexdigest()
-    except OSError:
-        return None

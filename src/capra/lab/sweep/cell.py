@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
 from capra.compiler.optimization import parse_optimization
 from capra.errors import CapraError, CheckpointError, SweepError
+from capra.files import digests
 from capra.isa.chip import Chip
-from capra.lab.sweep.build import digests
 from capra.lm.models import load_model, on_chip
 from capra.lm.prompts import prompt_tokens
 from capra.lm.target import ChipTarget
@@ -106,7 +106,10 @@ RESULTS: Final[dict[str, type]] = {
     "speedup": float,
     "decode_speedup": float,
 }
-"""What a cell gives. Where `refusal` is a sentence, everything else is None, and the reverse."""
+"""What a cell gives. Where `refusal` is a sentence, everything else is None, and the reverse.
+
+But `tokens_equal` is None too in a run of no tokens.
+"""
 
 COLUMNS: Final = {"key": str, **PARAMETERS, **RESULTS}
 """The columns of a row, in order."""

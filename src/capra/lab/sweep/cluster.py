@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capra.errors import InputError, SweepError
-from capra.lab.sweep.build import build, digests
+from capra.files import digests
+from capra.lab.sweep.build import build
 from capra.lab.sweep.cell import Cell, CellRunner, Row
 from capra.lab.sweep.extras import import_extra
 

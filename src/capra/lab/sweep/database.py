@@ -74,7 +74,7 @@ def open_database(path: Path, keys: Sequence[str]) -> Iterator[Database]:
     """
     check_writable(path)
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     try:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,19 @@ from capra.lab.sweep.extras import import_extra
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:
     """A heading and a line a row; None is empty, a truth is true or false, a float is exact."""
+    lines = [_line(COLUMNS), *(_line(row[name] for name in COLUMNS) for row in rows)]
+    write_atomically(path, "".join(lines).encode())
+
+
+def _line(values: Iterable[object]) -> str:
+    """The values with commas and a line feed; a text with a carriage return is quoted too.
+
+    The module quotes what has a character of its line ends, which are both for this reason.
+    """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        values = (row[name] for name in COLUMNS)
-        writer.writerow([str(v).lower() if isinstance(v, bool) else v for v in values])
-    write_atomically(path, text.getvalue().encode())
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([str(v).lower() if isinstance(v, bool) else v for v in values])
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def write_parquet(rows: Sequence[Row], path: Path) -> None:

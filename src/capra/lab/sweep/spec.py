@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from capra.compiler.optimization import parse_optimization, spelled
 from capra.errors import CapacityError, InputError
+from capra.files import digests
 from capra.isa.chip import Chip
-from capra.lab.sweep.build import digests
 from capra.lab.sweep.cell import PARAMETERS, Cell
 from capra.lm.models import MAX_NOISE, PYDOC, TINY_MODELS, load_model
 from capra.spec_decode.drafts import DRAFTS, check_draft

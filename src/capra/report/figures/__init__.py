@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from matplotlib.figure import Figure
 
-from capra.report.figures import decoding, speedup
+from capra.report.figures import decoding, speedup, verified
 from capra.report.figures.style import Drawing, lay_out, style
+from capra.report.names import slug
 from capra.report.records import Source
 
 Draw = Callable[[Mapping[str, Any]], tuple[Figure, str] | None]
@@ -37,12 +38,17 @@ FIGURES: Final[Mapping[str, tuple[tuple[str, str, Draw], ...]]] = {
     "causality": (),
     "serving": (),
     "profile": (),
+    "sweep": (),
+    "certify": (("counts", "What was certified, by role", verified.certified),),
+    "eval": (("tensors", "Errors of tensors, the largest first", verified.tensors),),
+    "replay": (("roofline", "Cycles by unit against the memory roofline", verified.replayed),),
 }
 """The figures of each kind of record: name, title and what draws it."""
 
 
 def draw(sources: Sequence[Source]) -> Iterator[Drawing]:
     """Every figure of these records, named after its record and itself."""
+    number = 0
     with style():
         for source in sources:
             for name, title, make in FIGURES[source.kind]:
@@ -50,4 +56,11 @@ def draw(sources: Sequence[Source]) -> Iterator[Drawing]:
                 if made is not None:
                     figure, description = made
                     lay_out(figure)
-                    yield Drawing(f"{source.name}-{name}", title, description, figure)
+                    number += 1
+                    yield Drawing(
+                        f"{slug(source.name)}-{name}",
+                        f"figure-{number}",
+                        title,
+                        description,
+                        figure,
+                    )

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from capra.report.figures.decoding import units_against_roofline
 from capra.report.figures.style import BLUE, GREY, INK, LINES, RED, chart, show_counts
 from capra.spec_decode.metrics import expected_tokens
+from capra.text import printable
 
 Record = Mapping[str, Any]
 
@@ -42,9 +43,10 @@ def table(record: Record) -> tuple[Figure, str]:
 
 def run_name(run: Record) -> str:
     """A run of the table in a few words."""
+    model = printable(run["model"])
     if "decode" in run:
-        return f"{run['model']}, plain"
-    return f"{run['model']}, noise {run['draft_noise']:g}, k = {run['k']}"
+        return f"{model}, plain"
+    return f"{model}, noise {run['draft_noise']:g}, k = {run['k']}"
 
 
 def table_units(record: Record) -> tuple[Figure, str]:

@@ -38,6 +38,9 @@ LINES: Final = (
 )  # fmt: skip
 """Colour, marker and dashes of the lines of one chart, in order."""
 
+_ON_PAGE: Final = ((INK, "currentColor"), (RULE, "var(--rule)"), (PAPER, "var(--paper)"))
+"""Colours that follow those of the page."""
+
 UNIT_STYLES: Final = {
     Unit.DMA: (ORANGE, "//"),
     Unit.MATRIX: (BLUE, ""),
@@ -81,6 +84,8 @@ class Drawing:
 
     name: str
     """A file name without its ending."""
+    ident: str
+    """What identifiers of the figure begin with on a page; no other figure has it."""
     title: str
     description: str
     figure: Figure
@@ -143,7 +148,12 @@ def inline_svg(drawing: Drawing) -> str:
     text = svg(drawing)
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    for colour, variable in ((INK, "currentColor"), (RULE, "var(--rule)"), (PAPER, "var(--paper)")):
-        text = text.replace(colour, variable)
-    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{drawing.name}-", text)
+
+    def on_page(tag: re.Match[str]) -> str:
+        inside = tag[0]
+        for colour, variable in _ON_PAGE:
+            inside = inside.replace(colour, variable)
+        return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{drawing.ident}-", inside)
+
+    text = re.sub(r"<[^<>]*>", on_page, text)  # labels between tags are not looked at
     return text.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)

@@ -50,7 +50,7 @@ def script_data(value: object) -> str:
 
 
 def _figure(drawing: Drawing) -> Html:
-    name = f"figure-{drawing.name}"
+    name = f"{drawing.ident}-caption"
     caption = element(
         "figcaption",
         element("strong", drawing.title),

@@ -1,7 +1,9 @@
-"""HTML from values: whatever is not HTML already is escaped."""
+"""HTML from values: whatever is not HTML already is escaped, control characters too."""
 
 import html
 from collections.abc import Collection, Iterable, Sequence
+
+from capra.text import visible
 
 
 class Html(str):
@@ -13,13 +15,17 @@ class Html(str):
 def element(tag: str, *content: str, **attributes: str) -> Html:
     """An element. `aria_label` stands for the attribute aria-label, `class_` for class."""
     names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-    head = "".join(f' {name}="{html.escape(value)}"' for name, value in names.items())
+    head = "".join(f' {name}="{_escaped(value)}"' for name, value in names.items())
     return Html(f"<{tag}{head}>{join(content)}</{tag}>")
 
 
 def join(parts: Iterable[str]) -> Html:
     """Parts after each other."""
-    return Html("".join(p if isinstance(p, Html) else html.escape(p) for p in parts))
+    return Html("".join(p if isinstance(p, Html) else _escaped(p) for p in parts))
+
+
+def _escaped(text: str) -> str:
+    return html.escape(visible(text))
 
 
 def table(

@@ -1,5 +1,6 @@
 """The tables of the page: what a record says in short, and where its cycles went."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
@@ -21,6 +22,13 @@ from capra.report.page.markup import Html, element, join, table
 from capra.report.plan import serving_chip_table, serving_formula_table, serving_lines
 from capra.report.records import Source
 from capra.report.spread import bench_lines, bench_table
+from capra.report.tables import (
+    certificate_lines,
+    evaluation_table,
+    rtl_lines,
+    run_certificate_line,
+    tensor_error_table,
+)
 
 Record = Mapping[str, Any]
 
@@ -38,10 +46,12 @@ def summary_section(source: Source) -> Html:
     """A heading and the numbers of one record."""
     make = {
         "bench": _bench, "decode": _decode, "table": _table, "grid": _grid, "plan": _plan,
-        "anatomy": _anatomy,
-        "causality": _causality, "serving": _serving, "profile": _profile,
+        "anatomy": _anatomy, "causality": _causality, "serving": _serving, "profile": _profile,
+        "sweep": _sweep, "certify": _certify, "eval": _eval, "replay": _replay,
     }[source.kind]  # fmt: skip
-    return element("article", element("h3", source.name), make(source.record))
+    return element(
+        "article", element("h3", source.name), origin(source.record), make(source.record)
+    )
 
 
 def attribution_section(source: Source) -> Html:
@@ -52,7 +62,7 @@ def attribution_section(source: Source) -> Html:
         costs = [("plain", record["plain"]), ("speculative", record["speculative"])]
     elif source.kind == "table":
         costs = [(run_name(run), run) for run in record["runs"]]
-    elif source.kind == "profile":
+    elif source.kind in ("profile", "replay"):
         costs = [(record["program"], record)]
     else:
         return Html("")
@@ -114,6 +124,28 @@ def _facts(facts: Sequence[tuple[str, str]]) -> Html:
     )
 
 
+def _yes(equal: bool | None) -> str:
+    """None is what was not compared."""
+    return "not compared" if equal is None else "yes" if equal else "NO"
+
+
+def _lines(lines: Sequence[str]) -> Html:
+    """A paragraph for each line."""
+    return join(element("p", line) for line in lines)
+
+
+def origin(record: Record) -> Html:
+    """What made the record: the command, when and with which version, and its files."""
+    words = shlex.join(["capra", *record["command"]])
+    files = [
+        element("li", element("code", name), f" {digest or 'could not be read'}")
+        for name, digest in record["files"].items()
+    ]
+    made = element("p", element("code", words), f", Capra {record['capra']}, {record['date']}",
+                   class_="hint")  # fmt: skip
+    return join([made, *([element("ul", *files, class_="hint")] if files else [])])
+
+
 def _decode(record: Record) -> Html:
     settings, plain, run = record["settings"], record["plain"], record["speculative"]
     k = settings["num_speculative_tokens"]
@@ -122,7 +154,7 @@ def _decode(record: Record) -> Html:
             ("speed of plain decoding", f"{record['speedup']:.2f} x"),
             ("without the prompt", f"{record['decode_speedup']:.2f} x"),
             ("with resident weights", f"{record['resident_weights']['speedup']:.2f} x"),
-            ("tokens equal", "yes" if record["tokens_equal"] else "NO"),
+            ("tokens equal", _yes(record["tokens_equal"])),
             ("guesses accepted", f"{run['acceptance_rate']:.1%}"),
             ("mean acceptance length", f"{run['mean_acceptance_length']:.2f}"),
             ("tokens kept per block", f"{run['tokens_per_block']:.2f}"),
@@ -146,11 +178,15 @@ def _decode(record: Record) -> Html:
             for unit in units
         ),
     ]
-    return join([line, facts, table("Both runs", ["", "plain", "speculative"], rows)])
+    both = table("Both runs", ["", "plain", "speculative"], rows)
+    certificate = record.get("certificate")
+    said = [] if certificate is None else [run_certificate_line(certificate)]
+    return join([line, facts, both, _lines([*said, *rtl_lines(record.get("rtl", {}))])])
 
 
 def _table(record: Record) -> Html:
-    return _printed("The recorded runs", runs_table(record["runs"]))
+    runs = _printed("The recorded runs", runs_table(record["runs"]))
+    return join([runs, _lines(rtl_lines(record.get("rtl", {})))])
 
 
 def _grid(record: Record) -> Html:
@@ -175,8 +211,8 @@ def _causality(record: Record) -> Html:
 
 def _serving(record: Record) -> Html:
     formula = _printed("Speedup by the formula", serving_formula_table(record))
-    lines = [element("p", line) for line in serving_lines(record)]
-    return join([formula, *lines, _printed("Speedup of runs", serving_chip_table(record))])
+    chip = _printed("Speedup of runs", serving_chip_table(record))
+    return join([formula, _lines(serving_lines(record)), chip])
 
 
 def _printed(title: str, made: Table) -> Html:
@@ -186,6 +222,48 @@ def _printed(title: str, made: Table) -> Html:
     words = takewhile(lambda column: column.justify == "left", made.columns)
     caption = f"{title}: {made.caption}" if made.caption else title
     return table(caption, header, list(rows), texts=len(list(words)))
+
+
+def _sweep(record: Record) -> Html:
+    facts = _facts(
+        [
+            ("cells", f"{record['cells']:,}"),
+            ("stored before", f"{record['stored_before']:,}"),
+            ("executed", f"{record['executed']:,}"),
+            ("refusals", f"{record['refused']:,}"),
+            ("tokens equal", _yes(record["tokens_equal"])),
+        ]
+    )
+    return join([facts, _lines([f"The rows are in {record['database']}."])])
+
+
+def _certify(record: Record) -> Html:
+    return _lines(certificate_lines(record))
+
+
+def _eval(record: Record) -> Html:
+    facts = _facts(
+        [
+            ("windows", f"{record['windows']:,}"),
+            ("characters", f"{record['characters']:,}"),
+            ("skipped", f"{record['skipped_characters']:,}"),
+            ("bits, chip over float", f"{record['chip_over_float']:.3f}"),
+        ]
+    )
+    bits = _printed("The chip beside float", evaluation_table(record))
+    errors = _printed("Errors of tensors", tensor_error_table(record["tensor_errors"]))
+    return join([facts, bits, errors])
+
+
+def _replay(record: Record) -> Html:
+    facts = _facts(
+        [
+            ("program", record["program"]),
+            ("cycles", f"{record['cycles']:,}"),
+            ("seed of the data", f"{record['seed']}"),
+        ]
+    )
+    return join([facts, _lines(rtl_lines(record["rtl"]))])
 
 
 def _plan(record: Record) -> Html:
