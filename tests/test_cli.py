@@ -325,6 +325,7 @@ def test_decode_reports_both_runs_as_json(cli: Cli, checkpoints: Path) -> None:
         "--num-speculative-tokens", "3", "-O0", "--json",
     ).json()  # fmt: skip
     results = {"plain", "speculative", "tokens_equal", "speedup", "decode_speedup"}
+    results |= {"resident_weights"}
     assert set(record) == {*HEAD, "optimize", *results}
     assert (record["kind"], record["optimize"]) == ("decode", [])
     plain, speculative = record["plain"], record["speculative"]

@@ -171,7 +171,9 @@ def test_a_bench_has_a_mark_for_every_run_and_every_mean() -> None:
     record = RECORDS["bench"]()
     figure, description = speedup.spread(record)
     axes = axes_of(figure)
-    *marks, means = [line for line in axes.lines if len(ys(line)) > 1 and line.get_marker() in "oD"]
+    *marks, means = [
+        line for line in axes.lines if len(ys(line)) > 1 and str(line.get_marker()) in "oD"
+    ]
     assert sorted(y for line in marks for y in ys(line)) == sorted(
         run["speedup"] for run in record["runs"]
     )

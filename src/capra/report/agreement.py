@@ -203,7 +203,8 @@ def _resident(run: Record) -> int:
     """Cycles of a run whose weights are loaded once per model."""
     programs = _programs(run)
     loaded = sum(program["weight_words"] for program in programs)
-    return int(run["cycles"]) - loaded + sum(_weight_words(programs))
+    cycles: int = run["cycles"] - loaded + sum(_weight_words(programs))
+    return cycles
 
 
 def _weight_words(programs: Sequence[Record]) -> list[int]:
