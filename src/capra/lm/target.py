@@ -14,13 +14,14 @@ import numpy as np
 
 from capra.compiler.optimization import O0, SHORT_LAST_BLOCK, Optimization
 from capra.compiler.passes.scales import assign_scales
-from capra.compiler.pipeline import compile_graph
+from capra.compiler.pipeline import Room, compile_graph, find_room
 from capra.ir.graph import LEAVES, Graph
 from capra.ir.interpreter import evaluate_int
 from capra.ir.scales import Scales
 from capra.isa.program import Program
 from capra.isa.spec import Phase
 from capra.isa.timing import Counters
+from capra.lm.fit import RunShapes, check_run
 from capra.lm.graphs import (
     CACHE_SUFFIX,
     cache_names,
@@ -152,22 +153,19 @@ class ChipTarget(IntegerTarget):
         self._programs[key] = program
         return program
 
-    def check_fit(self, prompt: int, new_tokens: int, speculative_tokens: int) -> None:
-        """Raise CapacityError unless the last and largest programs of a run fit the chip.
+    def room(self, role: Role, rows: int, cache: int) -> Room:
+        """Which programs smaller than that of a shape surely fit the scratchpad too."""
+        graph, chip = self.graph(role, rows, cache), self.model.config.chip
+        return find_room(graph, self.model.ranges, chip, self.optimize)
 
-        A longer cache takes more of both memories, so the ones before them fit too. With
-        short-last-block no block has more rows than there are tokens to come.
-        """
-        last = min(prompt + new_tokens - 1, self.max_context) - 1  # cache of the last step
-        if new_tokens == 0 or last < 0:
-            return
-        self.program("step", 1, last)
-        rows = min(speculative_tokens + 1, self.max_context)
-        if SHORT_LAST_BLOCK in self.optimize:
-            rows = min(rows, new_tokens)
-            last = prompt - 1 + new_tokens - rows
-        if rows > 1:
-            self.program("verify", rows, min(last, self.max_context - rows))
+    def check_fit(self, prompt: int, new_tokens: int, speculative_tokens: int) -> None:
+        """Raise CapacityError unless every program that a run may need fits the chip."""
+        if new_tokens > 0 and 0 < prompt <= self.max_context:
+            shapes = RunShapes(
+                prompt, new_tokens, speculative_tokens, self.max_context, PREFILL_ROWS,
+                is_shortened=SHORT_LAST_BLOCK in self.optimize,
+            )  # fmt: skip
+            check_run(self, shapes)
 
     def run(
         self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
