@@ -6,19 +6,22 @@ and prints the graph that is left; CAPRA_GRAPH=FILE runs the graph of a text fil
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from itertools import product
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
-from tests.compiler.agreement import check_agreement, is_comparable
+from tests.compiler.agreement import check_agreement, check_integers, is_comparable
 from tests.compiler.random_graphs import RandomGraph, leaf_samples, random_graph
 from tests.compiler.shrink import shrink
 
 from capra.compiler.passes.scales import assign_scales
+from capra.errors import RangeError
 from capra.ir.graph import CONCATS, PRODUCTS, SLICES, Graph, Kind, Node
 from capra.ir.ranges import record_ranges
 from capra.ir.reference import evaluate_float
@@ -45,6 +48,20 @@ def test_program_interpreter_and_float_agree(
         check_agreement(graph, leaf_samples(graph, graph_seed))
     except Exception as error:
         raise AssertionError(report(graph, graph_seed, error)) from error
+
+
+@pytest.mark.parametrize("graph_seed", range(FIRST, FIRST + 60))
+def test_leaves_of_all_magnitudes_agree_or_are_refused(graph_seed: int) -> None:
+    """Program = interpreter on them too; most of them int8 cannot hold next to each other."""
+    graph, draw = random_graph(graph_seed).graph, Random(graph_seed)
+    samples = leaf_samples(graph, graph_seed)
+    spread = draw.choice((3, 6, 15, 25))
+    factors = {name: 10 ** draw.uniform(-spread, spread) for name in samples[0]}
+    scaled = [{name: value * factors[name] for name, value in each.items()} for each in samples]
+    try:
+        check_integers(graph, scaled)
+    except RangeError as error:
+        assert re.search(r"rescale factor is .* below 2\^15|reaches .* in float", str(error))
 
 
 def report(graph: Graph, graph_seed: int, error: Exception) -> str:
