@@ -10,7 +10,7 @@ more words but never more for smaller buffers (see `words_stacked`).
 """
 
 from bisect import insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -100,7 +100,7 @@ def _first_fit(lives: _Lives, *, reuse: bool) -> _Bases:
 def _another_layout(lives: _Lives, limit: int) -> _Bases | None:
     """The first of the other layouts that fits, if any does."""
     largest_first = sorted(lives, key=lambda name: -lives[name].words)
-    layouts = (
+    layouts: tuple[Callable[[], _Bases], ...] = (
         lambda: _in_gaps(lives, largest_first),
         lambda: _in_gaps(lives, _longest_first(lives)),
         lambda: _stacked(lives),
