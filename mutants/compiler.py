@@ -365,8 +365,8 @@ GROUP: Final = Group(
         ),
         Mutant(
             "rows of a load all come from the first", _EMIT,
-            "yield index * cols, tuple(",
-            "yield 0, tuple(",
+            "yield index * cols + start, tuple(",
+            "yield start, tuple(",
             "external memory is read at one place again and again",
             _TEST_EMIT,
         ),

@@ -1,8 +1,9 @@
 """The emission pass: the only place where the IR meets the ISA.
 
 External memory holds inputs and weights in the order in which the graph declares them, then the
-outputs in theirs. Every operation becomes one instruction, or one a row where the instruction
-moves a vector and the rows do not follow each other.
+outputs in theirs. Every operation becomes one instruction, or one for each row where the
+instruction moves a vector and the rows do not follow each other, or several where a vector is
+longer than its field can say. Every other field holds what a graph's dimensions allow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from capra.isa.chip import Chip
 from capra.isa.code import Code
 from capra.isa.instruction import Row, row
 from capra.isa.program import Origin, Program, Slot, SlotKind, TensorHome
+from capra.isa.spec import BY_MNEMONIC
 from capra.numerics import Int64Array
 
 
@@ -100,11 +102,11 @@ def _rows(
 
     match op:
         case Load():
-            for offset, chunk in _chunks(op.dst):
+            for offset, chunk in _chunks("LD", op.dst):
                 address = slots[op.tensor].address + offset
                 yield row("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)
         case Store():
-            for offset, chunk in _chunks(op.src):
+            for offset, chunk in _chunks("ST", op.src):
                 address = slots[op.tensor].address + offset
                 yield row("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)
         case Product():
@@ -117,7 +119,7 @@ def _rows(
                 mul=op.rescale.multiplier, sh=op.rescale.shift, relu=int(op.relu),
             )  # fmt: skip
         case AddRows():
-            for _, (dst, a, b) in _chunks(op.dst, op.a, op.b):
+            for _, (dst, a, b) in _chunks("VADD", op.dst, op.a, op.b):
                 yield row("VADD", d=at(dst), a=at(a), b=at(b), n=dst.cols)
         case SoftmaxRow(src=src, dst=dst):
             yield row(
@@ -161,15 +163,21 @@ def _at_zero(place: Place) -> Place:
     return place._replace(buffer="", offset=0)
 
 
-def _chunks(*places: Place) -> Iterator[tuple[int, tuple[Place, ...]]]:
-    """Equal places as vectors: (offset in words, one-row places); one vector if none has gaps."""
+def _chunks(mnemonic: str, *places: Place) -> Iterator[tuple[int, tuple[Place, ...]]]:
+    """Equal places as vectors of an instruction: (offset in words, one-row places).
+
+    One vector if none has gaps, else one for each row; several where one is too long for the
+    instruction.
+    """
     rows, cols = places[0].rows, places[0].cols
     if all(place.is_contiguous for place in places):
-        words = rows * cols
-        yield 0, tuple(Place(p.buffer, p.offset, 1, words, words) for p in places)
-        return
+        rows, cols = 1, rows * cols
+        places = tuple(Place(p.buffer, p.offset, rows, cols, cols) for p in places)
+    longest = BY_MNEMONIC[mnemonic].limit("n")
     for index in range(rows):
-        yield index * cols, tuple(place.row(index) for place in places)
+        for start in range(0, cols, longest):
+            part = (index, start, 1, min(longest, cols - start))
+            yield index * cols + start, tuple(place.part(*part) for place in places)
 
 
 def _homes(
