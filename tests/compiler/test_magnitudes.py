@@ -7,9 +7,9 @@ from capra.ir.graph import Graph
 from capra.lm.calibrate import calibrate_tokens
 from capra.lm.model import LanguageModel, ModelConfig
 from capra.lm.target import ChipTarget, InterpretedTarget
-from capra.numerics import SOFTMAX_ONE
+from capra.numerics import SOFTMAX_ONE, FloatArray
 
-ROWS = np.arange(-6, 6).reshape(3, 4) * 1.0
+ROWS: FloatArray = np.arange(-6, 6, dtype=np.float64).reshape(3, 4)
 
 
 def test_a_small_tensor_and_one_that_is_zero() -> None:

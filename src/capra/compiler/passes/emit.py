@@ -32,7 +32,8 @@ from capra.ir.text import print_node
 from capra.isa.chip import Chip
 from capra.isa.code import Code
 from capra.isa.instruction import Row, row
-from capra.isa.program import Origin, Program, Slot, SlotKind, TensorHome
+from capra.isa.origin import Origin
+from capra.isa.program import Program, Slot, SlotKind, TensorHome
 from capra.isa.spec import BY_MNEMONIC
 from capra.numerics import Int64Array
 
@@ -222,21 +223,37 @@ def _homes(
 def _written_by(op: Op) -> tuple[str, ...]:
     """The tensors or temporaries that an operation writes."""
     if isinstance(op, Load):
-        return op.tensor, *op.followers
+        return op.tensor, *_followers(op)
     return tuple(p.buffer if _is_temporary(p.buffer) else op.tensor for p in writes(op))
 
 
 def _origins(
     graph: Graph, ops: Sequence[Op], last_instruction: Sequence[int]
 ) -> tuple[Origin, ...]:
-    """The tensor that each operation loads, computes or stores, one entry a run of operations."""
+    """The tensor that each operation loads, computes or stores, one entry a run of operations.
+
+    A transfer of several tensors is a run of its own, whose followers have no instructions.
+    """
     origins: list[Origin] = []
     start = 0
-    for tensor, run in groupby(zip(ops, last_instruction, strict=True), lambda o: o[0].tensor):
-        *_, (_, last) = run
-        origins.append(Origin(tensor, _graph_lines(graph, tensor), last + 1 - start))
-        start = last + 1
+    for (tensor, _), run in groupby(enumerate(ops), _run_of):
+        *_, (index, op) = run
+        end = last_instruction[index] + 1
+        origins.append(Origin(tensor, _graph_lines(graph, tensor), end - start))
+        origins += [Origin(name, _graph_lines(graph, name), 0) for name in _followers(op)]
+        start = end
     return tuple(origins)
+
+
+def _run_of(numbered: tuple[int, Op]) -> tuple[str, int]:
+    """Equal for operations that are one run, given with their index."""
+    index, op = numbered
+    return op.tensor, index if _followers(op) else -1
+
+
+def _followers(op: Op) -> tuple[str, ...]:
+    """What a transfer moves besides its first tensor."""
+    return op.followers if isinstance(op, Load | Store) else ()
 
 
 def _graph_lines(graph: Graph, tensor: str) -> str:
