@@ -15,6 +15,7 @@ import numpy as np
 from capra.compiler.optimization import O0, SHORT_LAST_BLOCK, Optimization
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import Room, compile_graph, find_room
+from capra.errors import InputError
 from capra.ir.graph import LEAVES, Graph
 from capra.ir.interpreter import evaluate_int
 from capra.ir.scales import Scales
@@ -29,7 +30,7 @@ from capra.lm.graphs import (
     step_graph,
     verifier_graph,
 )
-from capra.lm.model import LanguageModel, ModelConfig
+from capra.lm.model import LanguageModel, ModelConfig, check_token
 from capra.lm.reference import block_logits
 from capra.numerics import FloatArray, Int64Array, quantize
 from capra.sim.device import Device, Execution, SimulatedDevice
@@ -190,31 +191,78 @@ class InterpretedTarget(IntegerTarget):
         return Execution({name: values[name] for name in graph.outputs}, Counters())
 
 
+class _Bounds:
+    """What a session refuses before anything runs; a refused call leaves it as it was."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._context = model.config.context
+        self._vocab_size = model.config.vocab_size
+
+    def check_block(self, tokens: Sequence[int], cached: int) -> None:
+        """Raise InputError unless these tokens may follow so many cached rows."""
+        if cached + len(tokens) > self._context:
+            raise InputError(
+                f"{len(tokens)} rows after {cached} cached ones, expected at most "
+                f"{self._context - cached}: the context has {self._context} rows"
+            )
+        for token in tokens:
+            check_token("token", token, self._vocab_size)
+
+    def check_not_empty(self, tokens: Sequence[int]) -> None:
+        """Raise InputError for a block of no rows."""
+        if not len(tokens):
+            raise InputError("the block is empty, expected at least one token")
+
+    def check_kept(self, length: int, cached: int) -> None:
+        """Raise InputError unless so many of the cached rows can be kept."""
+        if not (isinstance(length, int | np.integer) and 0 <= length <= cached):
+            raise InputError(f"{length} rows to be kept, expected 0 .. {cached}, those cached")
+
+
 class IntegerSession:
-    """One text as integers: the cached keys and values of every layer, up to the context."""
+    """One text as integers: the cached keys and values of every layer, up to the context.
+
+    A call that raises leaves the session as it was.
+    """
 
     def __init__(self, target: IntegerTarget) -> None:
         config = target.model.config
         self._target = target
+        self._bounds = _Bounds(target.model)
         self._cache: dict[str, Int64Array] = {
             name: np.zeros((config.context, config.width), np.int64) for name in cache_names(config)
         }
         self.length = 0
 
     def prefill(self, tokens: Sequence[int]) -> tuple[ProgramRun, ...]:
-        """Append prompt tokens whose next tokens nobody asks for, 16 rows a program."""
+        """Append prompt tokens whose next tokens nobody asks for, 16 rows a program.
+
+        Raises InputError for rows beyond the context and tokens outside the vocabulary.
+        """
+        self._bounds.check_block(tokens, self.length)
         chunks = (tokens[i : i + PREFILL_ROWS] for i in range(0, len(tokens), PREFILL_ROWS))
-        return tuple(self._run("prefill", chunk)[0] for chunk in chunks)
+        before = self.length
+        try:
+            return tuple(self._run("prefill", chunk)[0] for chunk in chunks)
+        except BaseException:
+            self.length = before
+            raise
 
     def forward(self, tokens: Sequence[int]) -> Forward:
-        """Append a block and return the choice after each of its rows."""
+        """Append a block and return the choice after each of its rows.
+
+        Raises InputError for a block that is empty or reaches beyond the context, and for tokens
+        outside the vocabulary.
+        """
+        self._bounds.check_not_empty(tokens)
+        self._bounds.check_block(tokens, self.length)
         run, execution = self._run("step" if len(tokens) == 1 else "verify", tokens)
         choices = tuple(execution.outputs["token"][:, 0].tolist())
         return Forward(choices, execution.outputs["logits"].astype(np.float64), (run,))
 
     def truncate(self, length: int) -> None:
-        """Keep the first `length` rows of the cache."""
-        assert 0 <= length <= self.length
+        """Keep the first `length` rows of the cache. Raises InputError where there are fewer."""
+        self._bounds.check_kept(length, self.length)
         self.length = length
 
     def cached(self, name: str) -> Int64Array:
@@ -245,10 +293,14 @@ class FloatTarget:
 
 
 class FloatSession:
-    """One text in float; every block is computed with the whole text before it."""
+    """One text in float; every block is computed with the whole text before it.
+
+    It refuses what an IntegerSession refuses.
+    """
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
+        self._bounds = _Bounds(model)
         self._tokens: list[int] = []
 
     @property
@@ -258,16 +310,20 @@ class FloatSession:
 
     def prefill(self, tokens: Sequence[int]) -> tuple[ProgramRun, ...]:
         """Append prompt tokens."""
+        self._bounds.check_block(tokens, self.length)
         self._tokens += tokens
         return ()
 
     def forward(self, tokens: Sequence[int]) -> Forward:
         """Append a block and return the choice after each of its rows."""
-        self._tokens += tokens
-        logits = block_logits(self._model, self._tokens)[-len(tokens) :]
+        self._bounds.check_not_empty(tokens)
+        self._bounds.check_block(tokens, self.length)
+        text = [*self._tokens, *tokens]
+        logits = block_logits(self._model, text)[-len(tokens) :]
+        self._tokens = text
         return Forward(tuple(logits.argmax(axis=1).tolist()), logits)
 
     def truncate(self, length: int) -> None:
-        """Keep the first `length` tokens."""
-        assert 0 <= length <= self.length
+        """Keep the first `length` tokens. Raises InputError where there are fewer."""
+        self._bounds.check_kept(length, self.length)
         del self._tokens[length:]
