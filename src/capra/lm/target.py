@@ -1,13 +1,15 @@
 """Targets: a language model that extends a text by one pass over a block of tokens.
 
 A session holds the cache of one text. `forward` runs a block and appends its rows; `truncate` drops
-rows again. What a target chooses after a row depends only on the tokens up to that row.
+rows again. What a target chooses after a row depends only on the tokens up to that row. Threads may
+share a target, each with sessions of its own.
 """
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Final, Literal
 
 import numpy as np
@@ -89,6 +91,7 @@ class IntegerTarget(ABC):
         self.vocab_size = model.config.vocab_size
         self.max_context = model.config.context
         self._weights: dict[str, Int64Array] = {}
+        self._lock = RLock()  # of what sessions share: weights, and programs
 
     def session(self) -> "IntegerSession":
         """A new text, with an empty cache."""
@@ -117,14 +120,18 @@ class IntegerTarget(ABC):
         for name, kind, scale in leaves:
             assert scale is not None, f"{name} is not int8"
             if kind == "weight":
-                if name not in self._weights:
-                    self._weights[name] = quantize(self.model.weights[name], scale)
-                values[name] = self._weights[name]
+                values[name] = self._weight(name, scale)
             elif name == "x":
                 values[name] = quantize(rows, scale)
             else:
                 values[name] = cache[name.removesuffix(CACHE_SUFFIX)][:cached]
         return values
+
+    def _weight(self, name: str, scale: float) -> Int64Array:
+        with self._lock:
+            if name not in self._weights:
+                self._weights[name] = quantize(self.model.weights[name], scale)
+            return self._weights[name]
 
 
 class ChipTarget(IntegerTarget):
@@ -141,18 +148,20 @@ class ChipTarget(IntegerTarget):
     def program(self, role: Role, rows: int, cache: int) -> Program:
         """The compiled program of a shape; CapacityError if it does not fit the chip."""
         key = (role, rows, cache)
-        program = self._programs.pop(key, None)
-        if program is None:
-            graph = self.graph(role, rows, cache)
-            program = compile_graph(
-                graph, self.model.ranges, self.model.config.chip, optimize=self.optimize
-            )
-            self._kept_instructions += len(program.instructions)
-            while self._programs and self._kept_instructions > CACHED_INSTRUCTIONS:
-                _, dropped = self._programs.popitem(last=False)
-                self._kept_instructions -= len(dropped.instructions)
-        self._programs[key] = program
+        with self._lock:
+            program = self._programs.pop(key, None)
+            if program is None:
+                program = self._compile(role, rows, cache)
+                self._kept_instructions += len(program.instructions)
+                while self._programs and self._kept_instructions > CACHED_INSTRUCTIONS:
+                    _, dropped = self._programs.popitem(last=False)
+                    self._kept_instructions -= len(dropped.instructions)
+            self._programs[key] = program
         return program
+
+    def _compile(self, role: Role, rows: int, cache: int) -> Program:
+        graph, chip = self.graph(role, rows, cache), self.model.config.chip
+        return compile_graph(graph, self.model.ranges, chip, optimize=self.optimize)
 
     def room(self, role: Role, rows: int, cache: int) -> Room:
         """Which programs smaller than that of a shape surely fit the scratchpad too."""
