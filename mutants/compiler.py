@@ -323,8 +323,8 @@ GROUP: Final = Group(
         ),
         Mutant(
             "buffer reused while its last reader runs", _BUFFERS,
-            "if block[2] >= first]",
-            "if block[2] > first]",
+            "if block[2] >= life.first]",
+            "if block[2] > life.first]",
             "an operation writes over what it reads",
             _TEST_BUFFERS, ci=True,
         ),
@@ -344,8 +344,8 @@ GROUP: Final = Group(
         ),
         Mutant(
             "program one word larger than the scratchpad accepted", _BUFFERS,
-            "base + words > scratchpad_words",
-            "base + words > scratchpad_words + 1",
+            "bases[name] + life.words > scratchpad_words",
+            "bases[name] + life.words > scratchpad_words + 1",
             "the last word has no place",
             _TEST_BUFFERS,
         ),
@@ -365,8 +365,8 @@ GROUP: Final = Group(
         ),
         Mutant(
             "rows of a load all come from the first", _EMIT,
-            "yield index * cols, tuple(",
-            "yield 0, tuple(",
+            "yield index * cols + start, tuple(",
+            "yield start, tuple(",
             "external memory is read at one place again and again",
             _TEST_EMIT,
         ),

@@ -306,7 +306,7 @@ PLAIN_KEYS = {
 }  # fmt: skip
 SPECULATIVE_KEYS = PLAIN_KEYS | {
     "blocks", "proposed", "accepted", "emitted", "acceptance_rate", "mean_acceptance_length",
-    "accepted_per_position", "cache_length", "draft_cycles", "target_cycles",
+    "accepted_per_position", "kept", "tokens_per_block", "cache_length", "draft_cycles", "target_cycles",
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from capra.numerics import (
     EXP_ONE,
     EXP_TABLE,
     INT8_MAX,
+    LARGEST_RESCALE,
     MAX_SHIFT,
     RECIPROCAL_BITS,
     RECIPROCAL_SHIFT,
@@ -34,6 +35,7 @@ from capra.numerics import (
     rescale_for,
     round_shift,
     saturating_add,
+    saturating_rescale_for,
     softmax_row,
 )
 
@@ -221,6 +223,41 @@ def test_requantize_is_exact_around_every_half_way_case() -> None:
             found[mine] = requantize(numbers[mine, 0], mul, shift, relu)
     wrong = np.flatnonzero(found != exact)
     assert not wrong.size, [(cases[i], found[i], exact[i]) for i in wrong[:3]]
+
+
+LARGE_FACTORS = (32767.4, 32767.5, 32768.0, 1e6, 2.0**40, 1e300, math.inf)
+
+
+def test_the_largest_rescale_is_the_limit_of_all_others() -> None:
+    assert Rescale((1 << 16) - 1, 1) == LARGEST_RESCALE
+    assert saturating_rescale_for(32767.4) == rescale_for(32767.4) == LARGEST_RESCALE
+    assert all(saturating_rescale_for(factor) == LARGEST_RESCALE for factor in LARGE_FACTORS)
+    assert saturating_rescale_for(3.0) == rescale_for(3.0)
+    assert saturating_rescale_for(1e-40) == rescale_for(1e-40)
+    for factor in (0.0, -1.0, math.nan):
+        with pytest.raises(RangeError, match="expected a finite number above 0"):
+            saturating_rescale_for(factor)
+
+
+@pytest.mark.parametrize("factor", LARGE_FACTORS)
+def test_a_saturated_index_is_that_of_the_factor_for_every_difference(factor: float) -> None:
+    """0 stays 0, and 1 .. 255 reach the last entry of the table."""
+    rescale = saturating_rescale_for(factor)
+    differences = np.arange(256)
+    index = round_shift(differences, rescale.multiplier, rescale.shift)
+    assert index.max() < 1 << 24, "the product has 24 bits in the chip"
+    wanted = [min(d * factor, 255) if d else 0 for d in range(256)]
+    assert np.minimum(index, 255).tolist() == wanted == [0, *[255] * 255]
+    row = softmax_row(np.array([-128, 127, 126, 127]), rescale.multiplier, rescale.shift)
+    assert row.tolist() == [0, SOFTMAX_ONE // 2, 0, SOFTMAX_ONE // 2]
+
+
+@pytest.mark.parametrize("factor", LARGE_FACTORS)
+def test_a_saturated_rescale_is_the_integer_of_the_factor(factor: float) -> None:
+    rescale = saturating_rescale_for(factor)
+    x = np.array([*range(-300, 301), INT32_MIN, INT32_MAX])
+    wanted = np.sign(x) * INT8_MAX
+    assert np.array_equal(requantize(x, rescale.multiplier, rescale.shift), wanted)
 
 
 def test_halves_go_up_not_away_from_zero_and_not_to_even() -> None:

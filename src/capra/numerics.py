@@ -85,6 +85,9 @@ class Rescale:
 UNITY: Final = Rescale(1 << 15, 15)
 """Words as they are, within int8."""
 
+LARGEST_RESCALE: Final = Rescale((1 << MULTIPLIER_BITS) - 1, 1)
+"""The largest factor, 32767.5: every integer but 0 leaves int8, and the exponential table too."""
+
 
 @lru_cache(maxsize=4096)  # a model's programs of all shapes have the same factors
 def rescale_for(factor: float) -> Rescale:
@@ -109,6 +112,15 @@ def rescale_for(factor: float) -> Rescale:
             "too far apart"
         )
     return Rescale(multiplier, shift)
+
+
+def saturating_rescale_for(factor: float) -> Rescale:
+    """The Rescale of a positive real `factor` of any size, infinite too.
+
+    A factor above the largest one gives the largest: both take 0 to 0 and everything else to the
+    limit, so that they are the same integers after a requantization and in a softmax.
+    """
+    return LARGEST_RESCALE if factor >= LARGEST_RESCALE.factor else rescale_for(factor)
 
 
 def round_shift(x: Int64Array, multiplier: int, shift: int) -> Int64Array:

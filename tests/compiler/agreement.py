@@ -41,6 +41,14 @@ def check_agreement(graph: Graph, samples: Sequence[Leaves], chip: Chip | None =
     samples; programs run the first. The programs are also executed on terms, which finds what
     these leaves happen to hide.
     """
+    scales, expected = check_integers(graph, samples, chip)
+    check_errors(graph, samples[0], scales, expected)
+
+
+def check_integers(
+    graph: Graph, samples: Sequence[Leaves], chip: Chip | None = None
+) -> tuple[Scales, Mapping[str, Int64Array]]:
+    """The part of `check_agreement` without float: the scales, and every tensor as integers."""
     ranges = record_ranges(graph, samples)
     scales = assign_scales(graph, ranges)
     leaves = {name: quantize(v, scales.scale[name]) for name, v in samples[0].items()}
@@ -59,7 +67,7 @@ def check_agreement(graph: Graph, samples: Sequence[Leaves], chip: Chip | None =
         for name in graph.outputs:
             np.testing.assert_array_equal(found.outputs[name], expected[name], name)
         assert check(graph, ranges, program) is None
-    check_errors(graph, samples[0], scales, expected)
+    return scales, expected
 
 
 def tensors_in_memory(graph: Graph) -> set[str]:

@@ -21,6 +21,9 @@ SAMPLES = 6
 
 MAX_SIDE = 12
 
+ZEROS = 0.05
+"""Part of the leaves that are 0."""
+
 
 @dataclass(frozen=True)
 class RandomGraph:
@@ -33,9 +36,13 @@ class RandomGraph:
 
 
 def leaf_values(name: str, rows: int, cols: int, seed: int) -> FloatArray:
-    """Normally distributed values of one leaf by sample, whatever other leaves a graph has."""
+    """Normally distributed values of one leaf by sample, whatever other leaves a graph has.
+
+    Some leaves are 0 throughout.
+    """
     noise = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    return noise.normal(size=(SAMPLES, rows, cols))
+    values = noise.normal(size=(SAMPLES, rows, cols))
+    return values * (noise.random() >= ZEROS)
 
 
 def leaf_samples(graph: Graph, seed: int) -> tuple[dict[str, FloatArray], ...]:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.compiler.random_graphs import random_graph
 
 from capra.compiler.ops import Load, Op, Product, Requantize, Store, reads, writes
-from capra.compiler.passes.buffers import Buffer, allocate_buffers
+from capra.compiler.overlap import check_buffers
+from capra.compiler.passes.buffers import Buffer, allocate_buffers, words_apart, words_stacked
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
 from capra.compiler.passes.views import Place, place_tensors
@@ -116,6 +117,21 @@ def test_buffers_that_do_not_fit_are_refused_by_name() -> None:
         allocate_buffers(touching("a8", "a8", "b9"), 16, reuse=False)
 
 
+HOLED = ("a3", "b2", "c4", "a3", "d4", "b2", "d4", "c4")
+"""First fit puts d behind c, where a and the word behind it would be free."""
+
+
+def test_another_layout_is_tried_where_first_fit_needs_too_much() -> None:
+    ops = touching(*HOLED)
+    assert bases(allocate_buffers(ops, 16)) == {"a3": 0, "b2": 3, "c4": 5, "d4": 9}
+    found = allocate_buffers(ops, 10)
+    check_buffers(ops, found, 10)
+    assert max(buffer.base + buffer.words for buffer in found.values()) == 10
+    assert list(found) == ["a3", "b2", "c4", "d4"]
+    with pytest.raises(CapacityError, match=r"needs 13 words for d4, expected at most 9"):
+        allocate_buffers(ops, 9)
+
+
 names = st.builds(lambda letter, words: f"{letter}{words}", st.sampled_from("abcdefgh"),
                   st.integers(1, 9))  # fmt: skip
 
@@ -124,6 +140,30 @@ names = st.builds(lambda letter, words: f"{letter}{words}", st.sampled_from("abc
 def test_any_sequence_is_allocated_first_fit_and_apart(touched: list[str], reuse: bool) -> None:
     ops = touching(*touched)
     oracle(ops, allocate_buffers(ops, 1 << 12, reuse=reuse), reuse=reuse)
+
+
+@given(st.lists(names, min_size=1, max_size=40))
+def test_any_layout_is_apart_and_a_stack_is_always_found(touched: list[str]) -> None:
+    ops = touching(*touched)
+    stacked, apart = words_stacked(ops), words_apart(ops)
+    assert apart == sum({name: int(name[1:]) for name in touched}.values())
+    low = max(int(name[1:]) for name in touched)
+    for limit in range(low, apart + 1):
+        try:
+            check_buffers(ops, allocate_buffers(ops, limit), limit)
+        except CapacityError:
+            assert limit < stacked
+
+
+@given(st.lists(names, min_size=1, max_size=40), st.data())
+def test_a_stack_of_smaller_buffers_needs_no_more(touched: list[str], data: st.DataObject) -> None:
+    sizes = {name: data.draw(st.integers(1, int(name[1:]))) for name in dict.fromkeys(touched)}
+    ops = [
+        type(op)(op.tensor + "_", place(op.tensor + "_", sizes[op.tensor]))
+        for op in touching(*touched)
+        if isinstance(op, Load | Store)
+    ]
+    assert words_stacked(ops) <= words_stacked(touching(*touched))
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))

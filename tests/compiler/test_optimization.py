@@ -128,11 +128,11 @@ def test_the_best_number_of_guesses_for_32_tokens() -> None:
 
 
 def test_what_takes_room_is_left_out_where_it_does_not_fit() -> None:
-    """A verifier of 8 rows after 8: 1024 words without the passes, more with block attention."""
+    """A verifier of 8 rows after 10: 1024 words without the passes, more with block attention."""
     model = tiny("structured", 1)
-    graph = model_graph(model.config, "verify", 8, 8, O1)
 
-    def cycles(words: int, optimize: Optimization) -> int:
+    def cycles(words: int, optimize: Optimization, cache: int = 10) -> int:
+        graph = model_graph(model.config, "verify", 8, cache, O1)
         chip = replace(model.config.chip, scratchpad_words=words)
         return compile_graph(graph, model.ranges, chip, optimize=optimize).cycles
 
@@ -142,3 +142,5 @@ def test_what_takes_room_is_left_out_where_it_does_not_fit() -> None:
     unjoined = O1 - {"joined-transfers"}
     assert cycles(2048, O1) == cycles(2048, unjoined) < cycles(1024, O1)
     assert cycles(4096, O1) < cycles(2048, O1)
+    # After 8, first fit alone would leave block attention out.
+    assert cycles(1024, O1, 8) == cycles(2048, unjoined, 8) < cycles(1024, O0, 8)

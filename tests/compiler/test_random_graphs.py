@@ -6,23 +6,32 @@ and prints the graph that is left; CAPRA_GRAPH=FILE runs the graph of a text fil
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from itertools import product
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
-from tests.compiler.agreement import check_agreement, is_comparable
+from tests.compiler.agreement import check_agreement, check_integers, is_comparable
 from tests.compiler.random_graphs import RandomGraph, leaf_samples, random_graph
 from tests.compiler.shrink import shrink
+from tests.isa.accounts import check_accounts, phases_in
 
+from capra.compiler.optimization import LEVELS
 from capra.compiler.passes.scales import assign_scales
+from capra.compiler.pipeline import compile_graph
+from capra.errors import RangeError
 from capra.ir.graph import CONCATS, PRODUCTS, SLICES, Graph, Kind, Node
 from capra.ir.ranges import record_ranges
 from capra.ir.reference import evaluate_float
 from capra.ir.text import parse_graph, print_graph
+from capra.isa.chip import Chip
+from capra.isa.profile import profile_record
+from capra.sim.machine import Machine
 
 DEFAULT_COUNT = 200
 GRAPH_FILE = os.environ.get("CAPRA_GRAPH")
@@ -45,6 +54,41 @@ def test_program_interpreter_and_float_agree(
         check_agreement(graph, leaf_samples(graph, graph_seed))
     except Exception as error:
         raise AssertionError(report(graph, graph_seed, error)) from error
+
+
+@pytest.mark.parametrize("graph_seed", range(FIRST, FIRST + 60))
+def test_leaves_of_all_magnitudes_agree_or_are_refused(graph_seed: int) -> None:
+    """Program = interpreter on them too; most of them int8 cannot hold next to each other."""
+    graph, draw = random_graph(graph_seed).graph, Random(graph_seed)
+    samples = leaf_samples(graph, graph_seed)
+    spread = draw.choice((3, 6, 15, 25))
+    factors = {name: 10 ** draw.uniform(-spread, spread) for name in samples[0]}
+    scaled = [{name: value * factors[name] for name, value in each.items()} for each in samples]
+    try:
+        check_integers(graph, scaled)
+    except RangeError as error:
+        assert re.search(r"rescale factor is .* below 2\^15|reaches .* in float", str(error))
+
+
+@pytest.mark.parametrize("graph_seed", range(FIRST, FIRST + 40))
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_cycle_is_of_a_phase_of_an_instruction(graph_seed: int, level: str) -> None:
+    """In the program, in its profile, and as the simulator counts them."""
+    random = random_graph(graph_seed)
+    ranges = record_ranges(random.graph, random.leaves)
+    program = compile_graph(random.graph, ranges, Chip(), optimize=LEVELS[level])
+    check_accounts(program.instructions, program.counters, program.phases)
+    profile = profile_record(program)
+    for inst, entry in zip(program.instructions, profile["instructions"], strict=True):
+        assert set(entry["phases"]) == phases_in([inst])
+        shares = entry.get("shares", [])
+        assert sum(share["cycles"] for share in shares) == (entry["cycles"] if shares else 0)
+        assert all(share["cycles"] >= share["words"] > 0 for share in shares)
+    check_accounts(program.instructions, program.counters, profile["cycles_by_phase"])
+    kinds = {node.kind for node in random.graph}
+    assert ("softmax" in program.phases) == (Kind.SOFTMAX in kinds)
+    assert ("add" in program.phases) == (Kind.ADD in kinds)
+    assert Machine(program.chip).run(program) == program.counters
 
 
 def report(graph: Graph, graph_seed: int, error: Exception) -> str:

@@ -6,6 +6,8 @@ from capra.compiler.passes.scales import assign_scales
 from capra.errors import RangeError
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
+from capra.ir.scales import Scales
+from capra.numerics import LARGEST_RESCALE, UNITY, Rescale
 
 
 def scale_of(graph: Graph, ranges: dict[str, float]) -> dict[str, float]:
@@ -136,6 +138,69 @@ def test_ratio_out_of_reach_is_refused_at_the_node(x: float, y: float) -> None:
     graph.add("a", "x", "y")
     with pytest.raises(RangeError, match=r"g, a: rescale factor is .*, expected below"):
         assign_scales(graph, Ranges({"x": x, "y": y, "a": y}))
+
+
+def zero_sum(x: float, y: float, total: float) -> Scales:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.input("y", 1, 2)
+    graph.add("a", "x", "y")
+    return assign_scales(graph, Ranges({"x": x, "y": y, "a": total}))
+
+
+@pytest.mark.parametrize("zero", [0.0, 1e-31])
+def test_an_addend_that_is_zero_may_be_added_to_anything(zero: float) -> None:
+    """Its scale is that of range 1 in every graph, hence the factor saturates."""
+    scales = zero_sum(1e-5, zero, 1e-5)
+    assert scales.scale["y"] == 1 / 127
+    assert scales.addends["a"] == (UNITY, LARGEST_RESCALE)
+    with pytest.raises(RangeError, match=r"g, a: rescale factor is 1e\+05, expected below"):
+        zero_sum(1e-5, 1.0, 1e-5)
+
+
+def test_a_sum_that_is_zero_may_be_of_anything() -> None:
+    assert zero_sum(1e7, 1e7, 0.0).addends["a"] == (LARGEST_RESCALE, LARGEST_RESCALE)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "p"),
+    [(1e7, 0.0, 0.0), (0.0, 1e7, 0.0), (1e7, 1.0, 0.0), (0.0, 1e7, 1e-5), (1e30, 1e30, 0.0)],
+)
+def test_a_product_with_zeros_may_be_of_anything(x: float, w: float, p: float) -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.weight("w", 2, 1)
+    graph.matmul("p", "x", "w", scale=100.0)
+    ranges = {"x": x, "w": w, "p": p}
+    assert assign_scales(graph, Ranges(ranges)).product["p"] == LARGEST_RESCALE
+    with pytest.raises(RangeError, match=r"g, p: rescale factor is .*, expected below"):
+        assign_scales(graph, Ranges({**ranges, "x": x or 1e3, "w": w or 1e3, "p": p or 1e-5}))
+
+
+def test_a_relu_that_lets_nothing_through_may_be_of_anything() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.weight("w", 2, 1)
+    graph.relu("r", graph.matmul("p", "x", "w", scale=100.0))
+    scales = assign_scales(graph, Ranges({"x": 1e7, "w": 1.0, "r": 0.0}))
+    assert scales.product["p"] == LARGEST_RESCALE
+
+
+def test_a_factor_that_float_rounds_to_zero_multiplies_by_zero() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.scores("p", "x", "x", scale=1e-300)
+    scales = assign_scales(graph, Ranges({"x": 2e-30, "p": 1.0}))
+    assert scales.product["p"] == Rescale(0, 47)
+
+
+@pytest.mark.parametrize("largest", [1.4e5, 1e6, 1e30])
+def test_scores_may_be_as_large_as_they_like(largest: float) -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 2)
+    graph.softmax("s", "x")
+    scales = assign_scales(graph, Ranges({"x": largest, "s": 1.0}))
+    assert scales.softmax_index["s"] == LARGEST_RESCALE
 
 
 @pytest.mark.parametrize(("small", "taken"), [(5e-324, 1.0), (1e-30, 1.0), (2e-30, 2e-30)])

@@ -126,6 +126,15 @@ def test_values_out_of_reach_are_refused(value: float) -> None:
         record_ranges(graph, [{"x": np.array([[0.0, value]])}])
 
 
+def test_the_largest_magnitude_is_in_reach() -> None:
+    graph = Graph("g")
+    graph.input("x", 1, 1)
+    recorded = record_ranges(graph, [{"x": np.array([[-1e30]])}])
+    assert recorded.values == {"x": round_range(1e30)}
+    with pytest.raises(RangeError, match=r"range of x is .*, expected 0 \.\. 1e\+30"):
+        Ranges({"x": math.nextafter(round_range(1e30), math.inf)})
+
+
 def test_no_samples_record_no_ranges() -> None:
     graph = Graph("g")
     graph.input("x", 1, 1)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from capra.errors import CapacityError, ProgramError
 from capra.isa.chip import Chip
 from capra.isa.instruction import Instruction, instruction
-from capra.isa.program import MAGIC, Origin, Program, Slot, TensorHome, load_program, save_program
+from capra.isa.origin import Origin
+from capra.isa.program import MAGIC, Program, Slot, TensorHome, load_program, save_program
 from capra.isa.spec import Memory
 from capra.isa.timing import Counters
 

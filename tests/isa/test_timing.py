@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.isa.accounts import check_accounts
 
 from capra.isa.instruction import Instruction, instruction
 from capra.isa.spec import PHASES, Phase
@@ -53,6 +54,17 @@ def test_cycles_of_random_instructions(inst: Instruction) -> None:
         "matrix": 0, "dma": 0, "vector": 0, unit: cycles(inst),
         "control": 2,
     }  # fmt: skip
+
+
+@given(st.lists(instructions, max_size=30))
+def test_accounts_of_random_code(code: list[Instruction]) -> None:
+    check_accounts(code, count(code), phases_of_all(code))
+    for inst in code:
+        phases = {phase: n for phase, n in phases_of(inst).items() if n}
+        check_accounts([inst], count([inst]), phases)
+    parts = [phases_of(inst) for inst in code]
+    assert sum_phases(parts) == phases_of_all(code)
+    assert sum_counters(count([inst]) for inst in code) == count(code)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 
 from capra.lm import tiny as tiny_models
 from capra.lm.bigram import fitted_logits
-from capra.lm.calibrate import calibrate
+from capra.lm.calibrate import calibrate, calibrate_tokens
 from capra.lm.checkpoint import chip_for
 from capra.lm.model import LanguageModel, ModelConfig
 from capra.lm.models import load_model
@@ -44,6 +44,14 @@ def text_model() -> LanguageModel:
     model = replace(model, bigram=_as_float32(fitted_logits(model)))
     texts = draw.integers(0, config.vocab_size, (32, CONTEXT)).tolist()
     return calibrate(model, texts)
+
+
+def gaussian_model(config: ModelConfig, seed: int) -> LanguageModel:
+    """A model of any shape with gaussian weights that keep magnitudes, calibrated."""
+    draw = np.random.default_rng(seed)
+    shapes = {**config.host_shapes(), **config.weight_shapes()}
+    weights = {name: draw.normal(0, shape[0] ** -0.5, shape) for name, shape in shapes.items()}
+    return calibrate_tokens(LanguageModel(config, weights))
 
 
 @cache

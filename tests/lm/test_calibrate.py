@@ -4,13 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.lm.samples import MODELS, random_tokens, text_model, tiny
+from tests.lm.samples import MODELS, gaussian_model, random_tokens, text_model, tiny
 
 from capra.compiler.pipeline import compile_graph
+from capra.errors import InputError
 from capra.ir.ranges import Ranges
+from capra.lm.bigram import fitted_logits
 from capra.lm.calibrate import calibrate, calibrate_tokens
+from capra.lm.model import ModelConfig
 from capra.lm.reference import block_logits, greedy_tokens
-from capra.lm.target import Role, model_graph
+from capra.lm.target import ChipTarget, Role, model_graph
+from capra.spec_decode.decode import decode
 
 ROUNDING = 1 + 2**-14
 """Ranges are rounded up to 16 significant bits."""
@@ -81,3 +85,42 @@ def test_a_tensor_has_one_scale_in_every_program(name: str) -> None:
         for slot in compile_graph(graph, model.ranges, model.config.chip).external:
             scales.setdefault(slot.name.removesuffix(".cache"), set()).add(slot.scale)
     assert {name: len(found) for name, found in scales.items()} == dict.fromkeys(scales, 1)
+
+
+@pytest.mark.parametrize("context", [1, 2, 23, 24, 25])
+@pytest.mark.parametrize("has_positions", [True, False])
+def test_a_short_context_is_calibrated_to_its_end(context: int, has_positions: bool) -> None:
+    """Every program of the model then compiles, and its draft can be fitted."""
+    config = ModelConfig(
+        "short", vocab_size=5, width=4, heads=2, layers=1, hidden=4, context=context,
+        has_positions=has_positions,
+    )  # fmt: skip
+    model = gaussian_model(config, 0)
+    if has_positions:
+        texts = [[t, *greedy_tokens(model, t, min(context, 24) - 1)] for t in range(5)]
+        rows = [model.embed(text, 0) for text in texts]
+        assert np.abs(rows).max() <= model.ranges.values["x"]
+    target = ChipTarget(model)
+    target.session().forward([t % 5 for t in range(context)])
+    assert target.session().prefill([0] * context)[-1].rows <= context
+    assert fitted_logits(model).shape == (5, 5)
+    assert len(decode(target, [0], context).tokens) == context
+
+
+@pytest.mark.parametrize("lengths", [(), (0,), (3, 4), (25,)])
+def test_texts_that_are_no_calibration_are_refused(lengths: tuple[int, ...]) -> None:
+    message = (
+        rf"have the lengths \[{', '.join(map(str, lengths))}\], expected one length of 1 \.\. 24"
+    )
+    with pytest.raises(InputError, match=message):
+        calibrate(text_model(), [[0] * length for length in lengths])
+
+
+def test_a_token_without_a_position_is_refused() -> None:
+    model = text_model()
+    assert model.embed([0, 1], 22).shape == (2, 8)
+    message = r"model sample: 2 tokens after 23 make 25, expected at most 24, the context"
+    with pytest.raises(InputError, match=message):
+        model.embed([0, 1], 23)
+    with pytest.raises(InputError, match="25 tokens after 0"):
+        block_logits(model, [0] * 25)

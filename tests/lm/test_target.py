@@ -1,7 +1,7 @@
 """Targets: the same row is the same integers however a text is cut into programs."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 from tests.lm.samples import MODELS, chip_target, random_tokens, text_model, tiny
 
 from capra.compiler.optimization import O1
-from capra.errors import CapacityError
+from capra.errors import CapacityError, InputError, PoisonError
 from capra.isa.chip import Chip
 from capra.isa.program import Program
 from capra.lm import target as target_module
@@ -18,6 +18,7 @@ from capra.lm.reference import block_logits
 from capra.lm.target import (
     PREFILL_ROWS,
     ChipTarget,
+    FloatSession,
     FloatTarget,
     Forward,
     IntegerSession,
@@ -196,12 +197,75 @@ def test_cached_rows_are_a_copy() -> None:
     assert not np.array_equal(session.cached("l1.v"), rows)
 
 
-@pytest.mark.parametrize("length", [-1, 4])
-def test_a_cache_cannot_grow_by_truncation(length: int) -> None:
-    for session in (chip_target("text").session(), FloatTarget(text_model()).session()):
-        session.forward([1, 2, 3])
-        with pytest.raises(AssertionError):
-            session.truncate(length)
+SESSIONS: dict[str, Callable[[], IntegerSession | FloatSession]] = {
+    "chip": lambda: chip_target("text").session(),
+    "interpreter": lambda: InterpretedTarget(text_model()).session(),
+    "float": lambda: FloatTarget(text_model()).session(),
+}
+
+
+@pytest.fixture(params=SESSIONS)
+def session(request: pytest.FixtureRequest) -> IntegerSession | FloatSession:
+    """A session of a text of 12 tokens and a context of 24 rows."""
+    return SESSIONS[request.param]()
+
+
+@pytest.mark.parametrize("length", [-1, 4, 1.5])
+def test_a_cache_cannot_grow_by_truncation(
+    length: int, session: IntegerSession | FloatSession
+) -> None:
+    session.forward([1, 2, 3])
+    with pytest.raises(InputError, match=rf"{length} rows to be kept, expected 0 \.\. 3, those c"):
+        session.truncate(length)
+    assert session.length == 3
+
+
+def same_after(session: IntegerSession | FloatSession, tokens: Sequence[int], after: int) -> None:
+    """Assert that a session holds these tokens and goes on with them as a fresh one does."""
+    assert session.length == len(tokens)
+    session.truncate(len(tokens) - 1)
+    kind = next(k for k, v in SESSIONS.items() if type(v()) is type(session))
+    fresh = SESSIONS[kind]()
+    fresh.prefill(tokens[:-1])
+    block = [tokens[-1], after][: 24 - session.length]
+    assert np.allclose(session.forward(block).logits, fresh.forward(block).logits, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 3, 17])
+@pytest.mark.parametrize("call", ["forward", "prefill"])
+def test_a_full_session_refuses_more(
+    count: int, call: str, session: IntegerSession | FloatSession
+) -> None:
+    tokens = random_tokens(4, 12, 24)
+    cached = 24 if count == 1 else 22
+    session.prefill(tokens[:cached])
+    room = 24 - cached
+    message = (
+        rf"^{count} rows after {cached} cached ones, expected at most {room}: the context has 24 r"
+    )
+    with pytest.raises(InputError, match=message):
+        getattr(session, call)([1] * count)
+    same_after(session, tokens[:cached], 5)
+
+
+@pytest.mark.parametrize("call", ["forward", "prefill"])
+@pytest.mark.parametrize("token", [12, -1, 1.0])
+def test_a_refused_token_leaves_a_session_as_it_was(
+    call: str, token: int, session: IntegerSession | FloatSession
+) -> None:
+    """Also where it comes after the first program of a prompt."""
+    session.forward([1, 2, 3])
+    with pytest.raises(InputError, match=rf"token is {token}, expected 0 \.\. 11, the vocabulary"):
+        getattr(session, call)([*[4] * 17, token])
+    same_after(session, [1, 2, 3], 7)
+
+
+def test_an_empty_block_is_refused(session: IntegerSession | FloatSession) -> None:
+    session.forward([1, 2])
+    with pytest.raises(InputError, match="the block is empty, expected at least one token"):
+        session.forward([])
+    assert session.prefill([]) == ()
+    same_after(session, [1, 2], 7)
 
 
 def test_no_program_reads_a_word_that_nobody_wrote() -> None:
@@ -235,6 +299,25 @@ def test_every_run_is_one_execution_on_the_given_device() -> None:
     session.forward([2])
     session.forward([2, 3])
     assert device.executed == ["prefill_m16_c0", "prefill_m2_c16", "step_c18", "verify_m2_c19"]
+
+
+class _FailingDevice(_CountingDevice):
+    """One whose third program fails."""
+
+    def execute(self, program: Program, feeds: Mapping[str, IntArray]) -> Execution:
+        if len(self.executed) == 2:
+            self.executed.clear()
+            raise PoisonError("a broken device")
+        return super().execute(program, feeds)
+
+
+def test_a_prompt_that_fails_half_way_leaves_a_session_as_it_was() -> None:
+    model = text_model()
+    session = ChipTarget(model, _FailingDevice(SimulatedDevice(model.config.chip))).session()
+    session.forward([1])
+    with pytest.raises(PoisonError, match="a broken device"):
+        session.prefill([2] * 20)
+    same_after(session, [1], 7)
 
 
 def test_a_shape_is_compiled_once() -> None:

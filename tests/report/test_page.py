@@ -190,6 +190,12 @@ def test_the_scripts_get_every_block_and_every_instruction() -> None:
     for inst, phases in zip(profile["instructions"], program["phases"], strict=True):
         named = {NAMES[Phase(name)]: n for name, n in inst["phases"].items()}
         assert {data["phases"][index]: n for index, n in phases} == named
+    joined = {i: inst for i, inst in enumerate(profile["instructions"]) if "shares" in inst}
+    assert len(joined) == 2
+    assert program["partsOf"] == {
+        str(i): [[share["origin"], share["cycles"]] for share in inst["shares"]]
+        for i, inst in joined.items()
+    }
 
 
 def test_a_guess_outside_the_vocabulary_has_no_text() -> None:

@@ -145,8 +145,9 @@ def test_the_timeline_goes_down_to_the_instruction(opened: Opened) -> None:
         inst = code[index]
         text = opened.text("#instruction")
         assert inst["text"] in text and f"Instruction {index} (" in text
-        if inst["origin"] is not None:
-            assert record["origins"][inst["origin"]]["text"] in text
+        for share in inst.get("shares", [inst]):
+            if share["origin"] is not None:
+                assert record["origins"][share["origin"]]["text"] in text
         (row,) = [
             row.all_inner_texts()
             for row in [opened.page.locator("#instructions [aria-current=true] td")]
@@ -198,9 +199,10 @@ def test_tensors_lead_to_their_instructions(opened: Opened) -> None:
     rows = opened.rows("#tensors")
     totals: dict[str, int] = {}
     for inst in record["instructions"]:
-        if inst["origin"] is not None:
-            name = record["origins"][inst["origin"]]["tensor"]
-            totals[name] = totals.get(name, 0) + inst["cycles"]
+        for share in inst.get("shares", [inst]):
+            if share["origin"] is not None:
+                name = record["origins"][share["origin"]]["tensor"]
+                totals[name] = totals.get(name, 0) + share["cycles"]
     assert {row[0]: row[3] for row in rows} == {name: f"{n:,}" for name, n in totals.items()}
     assert [row[3] for row in rows] == [f"{n:,}" for n in sorted(totals.values(), reverse=True)]
     button = opened.page.locator("#tensors button").nth(3)

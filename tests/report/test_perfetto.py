@@ -59,6 +59,23 @@ def test_instructions_are_linked_to_the_graph() -> None:
         assert around["args"]["graph"].splitlines()[-1].startswith(f"{around['name']} = ")
 
 
+def test_tensors_that_are_moved_together_have_a_span_each() -> None:
+    record = profile_record()
+    found = spans(program_trace(record))
+    (load, store) = (inst for inst in record["instructions"] if "shares" in inst)
+    assert load["text"].startswith("LD ") and store["text"].startswith("ST ")
+    for inst in (load, store):
+        end = inst["start"] + inst["cycles"]
+        inside = [e for e in found[1, "graph tensor"] if inst["start"] <= e["ts"] < end]
+        names = [record["origins"][share["origin"]]["tensor"] for share in inst["shares"]]
+        assert [e["name"] for e in inside] == names and len(names) > 1
+        assert [e["dur"] for e in inside] == [share["cycles"] for share in inst["shares"]]
+        (span,) = [e for e in found[1, "dma"] if inst["start"] <= e["ts"] < end]
+        assert span["args"]["tensor"] == ", ".join(names)
+    words = {e["name"]: e["dur"] for e in found[1, "graph tensor"]}
+    assert words["layers.0.w1"] == 16 * 32
+
+
 def test_programs_of_a_run_follow_each_other_inside_their_blocks() -> None:
     record = decode_record()
     found = spans(run_trace(record))

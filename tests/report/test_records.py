@@ -197,6 +197,10 @@ def _is_free_text(record: Any, path: tuple[Any, ...]) -> bool:
         ("causality", "blocks.1.equal", [True], r"\[1\]\.equal is 1, expected 4"),
         ("serving", "rows.2.cells", [], r"rows\[2\]\.cells is 0, expected 4, one"),
         ("profile", "instructions.0.origin", 999, r"instructions\[0\]\.origin is 999, exp"),
+        ("profile", "instructions.0.shares.1.origin", 999, r"shares\[1\]\.origin is 999, exp"),
+        ("profile", "instructions.0.shares.0.origin", 1, r"shares\[0\]\.origin is 1, expected 0, "),
+        ("profile", "instructions.0.shares.1.cycles", 9, r"cycles of .*\.shares is \d+, exp"),
+        ("profile", "instructions.0.shares", [], r"\[0\]\.shares is \[\], expected a list of at "),
     ],
 )  # fmt: skip
 def test_numbers_that_disagree_are_refused(kind: str, path: str, value: Any, sentence: str) -> None:

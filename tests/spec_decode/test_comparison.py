@@ -75,7 +75,7 @@ def test_runs_go_through_another_target() -> None:
 def test_what_does_not_fit_is_refused_before_anything_runs() -> None:
     runs = _runs(2)
     model = runs.target.model
-    chip = replace(model.config.chip, scratchpad_words=256)
+    chip = replace(model.config.chip, scratchpad_words=128)
     small = replace(model, config=replace(model.config, chip=chip))
     with pytest.raises(CapacityError, match="scratchpad"):
         replace(runs, target=ChipTarget(small))

@@ -11,7 +11,7 @@ from capra.compiler.ops import Op
 from capra.compiler.optimization import O0, Optimization
 from capra.compiler.overlap import check_buffers, check_program
 from capra.compiler.passes.block_attention import block_attention
-from capra.compiler.passes.buffers import allocate_buffers
+from capra.compiler.passes.buffers import allocate_buffers, words_apart, words_stacked
 from capra.compiler.passes.emit import emit_program
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
@@ -67,12 +67,12 @@ def compile_graph(
     observer("graph", lambda: print_graph(graph))
     scales = assign_scales(graph, ranges)
     observer("scales", lambda: print_scales(graph, scales))
-    for attempt in dict.fromkeys(optimize - left_out for left_out in LEFT_OUT):
+    for attempt in _attempts(optimize):
         lowered = _lower(graph, scales, chip, attempt)
         try:
             buffers = allocate_buffers(lowered.ops, chip.scratchpad_words, reuse=reuse)
         except CapacityError as error:
-            buffers, refusal = None, error
+            buffers, refusal = None, CapacityError(f"{graph.name}: {error}")
         else:
             break
     for name, text in lowered.states:
@@ -85,6 +85,36 @@ def compile_graph(
     check_program(program)
     observer("emission", lambda: print_program(program))
     return program
+
+
+class Room(NamedTuple):
+    """Which smaller programs surely fit the scratchpad as well, beside the one that was looked at.
+
+    Smaller programs are those of graphs that a model builds in the same way. Neither says anything
+    about the other memories, which smaller programs need less of.
+    """
+
+    for_all: bool
+    """Those of fewer rows and of shorter caches: no two buffers need to share a word."""
+    for_shorter_caches: bool
+    """Those of as many rows and a cache that is shorter, but not empty."""
+
+
+def find_room(graph: Graph, ranges: Ranges, chip: Chip, optimize: Optimization = O0) -> Room:
+    """What the scratchpad has room for, without emitting anything."""
+    scales = assign_scales(graph, ranges)
+    # Whether softmaxes can share their zeros depends on the number of rows.
+    apart = _lower(graph, scales, chip, optimize - {"shared-zeros"})
+    if words_apart(apart.ops) <= chip.scratchpad_words:
+        return Room(for_all=True, for_shorter_caches=True)
+    attempts = (_lower(graph, scales, chip, attempt).ops for attempt in _attempts(optimize))
+    stacks = any(words_stacked(ops) <= chip.scratchpad_words for ops in attempts)
+    return Room(for_all=False, for_shorter_caches=stacks)
+
+
+def _attempts(optimize: Optimization) -> tuple[Optimization, ...]:
+    """What to switch on, in the order in which it is tried until a program fits."""
+    return tuple(dict.fromkeys(optimize - left_out for left_out in LEFT_OUT))
 
 
 class _Lowered(NamedTuple):

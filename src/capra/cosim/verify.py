@@ -7,6 +7,7 @@ simulator held after the same program in the same run.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import RLock
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -61,6 +62,7 @@ class Verifier:
         self._wave = wave
         self._batch: list[tuple[Job, Expected]] = []
         self._words = 0
+        self._lock = RLock()  # devices of several threads may hand on at the same time
 
     def device(self, chip: Chip) -> RecordingDevice:
         """A simulated chip whose every execution will be replayed."""
@@ -70,16 +72,21 @@ class Verifier:
 
     def add(self, job: Job, expected: Expected) -> None:
         """Take one execution; every word of it starts defined and is compared."""
-        if self._batch and self._batch[0][0].program.chip != job.program.chip:
-            self.finish()
-        self._batch.append((replace(job, external_known=None), expected))
-        self._words += 2 * (len(job.external) + len(expected.scratchpad))
-        if self._words >= BATCH_WORDS:
-            self.finish()
+        with self._lock:
+            if self._batch and self._batch[0][0].program.chip != job.program.chip:
+                self.finish()
+            self._batch.append((replace(job, external_known=None), expected))
+            self._words += 2 * (len(job.external) + len(expected.scratchpad))
+            if self._words >= BATCH_WORDS:
+                self.finish()
 
     def finish(self) -> None:
         """Replay and compare what was taken since the last batch."""
-        batch, self._batch, self._words = self._batch, [], 0
+        with self._lock:
+            batch, self._batch, self._words = self._batch, [], 0
+            self._replay(batch)
+
+    def _replay(self, batch: Sequence[tuple[Job, Expected]]) -> None:
         if not batch:
             return
         jobs = [job for job, _ in batch]

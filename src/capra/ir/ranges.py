@@ -42,7 +42,7 @@ class Ranges:
 
     def __post_init__(self) -> None:
         for tag, value in self.values.items():
-            if not 0 <= value <= MAX_RANGE:
+            if not 0 <= value <= round_range(MAX_RANGE):
                 raise RangeError(f"range of {tag} is {value}, expected 0 .. {MAX_RANGE:.0e}")
         object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
 

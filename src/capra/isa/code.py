@@ -102,6 +102,10 @@ class Code(Sequence[Instruction]):
     def _instructions(self) -> tuple[Instruction, ...]:
         return tuple(map(instruction_of, self._table.tolist()))
 
+    def at(self, index: int) -> Instruction:
+        """One instruction; the others are not made."""
+        return instruction_of(self._table[index].tolist())
+
     @property
     def mnemonics(self) -> list[str]:
         """The operation of every instruction."""

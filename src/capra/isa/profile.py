@@ -12,7 +12,9 @@ def profile_record(program: Program) -> dict[str, Any]:
 
     GA2 executes one instruction at a time, so an instruction starts where the one before it ends.
     `start` is the cycle of its fetch, counted from 0; `cycles` has the fetch in it. `origin` is an
-    index into `origins`; it is null for HALT, and for all of a program that no graph became.
+    index into `origins`; it is null for HALT, and for all of a program that no graph became. A
+    transfer of several tensors has their `shares` too, whose cycles sum to its own: the words of
+    each, and with the first the fetch and the latency.
     """
     origins = [
         index for index, origin in enumerate(program.origins) for _ in range(origin.instructions)
@@ -22,16 +24,17 @@ def profile_record(program: Program) -> dict[str, Any]:
     for index, inst in enumerate(program.instructions):
         phases = phases_of(inst)
         cycles = sum(phases.values())
-        instructions.append(
-            {
-                "text": str(inst),
-                "unit": inst.unit.value,
-                "start": start,
-                "cycles": cycles,
-                "phases": {phase.value: n for phase, n in phases.items() if n},
-                "origin": origins[index] if index < len(origins) else None,
-            }
-        )
+        entry: dict[str, Any] = {
+            "text": str(inst),
+            "unit": inst.unit.value,
+            "start": start,
+            "cycles": cycles,
+            "phases": {phase.value: n for phase, n in phases.items() if n},
+            "origin": origins[index] if index < len(origins) else None,
+        }
+        if index in program.shares:
+            entry["shares"] = [share._asdict() for share in program.shares[index]]
+        instructions.append(entry)
         start += cycles
     return {
         "kind": "profile",

@@ -18,6 +18,7 @@ from capra.isa.chip import Chip
 from capra.isa.code import Code
 from capra.isa.encoding import from_bytes, to_words
 from capra.isa.instruction import Instruction, Region, check_on_chip
+from capra.isa.origin import Origin, Share, find_shares
 from capra.isa.spec import Memory, Phase
 from capra.isa.timing import Counters, count, phases_of_all
 
@@ -85,17 +86,6 @@ class TensorHome(NamedTuple):
         return Region(Memory.SCRATCHPAD, self.base, self.rows, self.cols, self.stride)
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where instructions that follow each other come from: one tensor of the graph."""
-
-    tensor: str
-    text: str
-    """The tensor's line in the graph's text form, after that of a product fused into it."""
-    instructions: int
-    """How many: loading, computing or storing a tensor takes at least one."""
-
-
 @dataclass(frozen=True)
 class Program:
     """Checked when built: every instruction runs on the chip, HALT comes last and only there.
@@ -131,6 +121,10 @@ class Program:
                 f"program {self.name} has the origins of {traced} instructions, expected "
                 f"{size - 1}: of all but HALT"
             )
+        try:
+            self.shares  # noqa: B018  # looks at all of them
+        except ProgramError as error:
+            raise ProgramError(f"program {self.name}: {error}") from None
         for index in self.code.suspects(self.chip):
             try:
                 check_on_chip(self.instructions[index], self.chip)
@@ -179,6 +173,13 @@ class Program:
     def code(self) -> Code:
         """The instructions as columns."""
         return Code.of(self.instructions)
+
+    @cached_property
+    def shares(self) -> Mapping[int, tuple[Share, ...]]:
+        """What each tensor has of a transfer that moves several, by index of the instruction."""
+        words = {("LD", slot.name): slot.words for slot in self.slots("input", "weight")}
+        words |= {("ST", slot.name): slot.words for slot in self.slots("output")}
+        return find_shares(self.origins, self.code, words)
 
     @cached_property
     def counters(self) -> Counters:
@@ -271,7 +272,7 @@ def _record(kind: type[_Record], entry: dict[str, Any]) -> _Record:
     for name, form in kind.__annotations__.items():
         value = entry[name]
         if form is int:
-            fits = type(value) is int and value >= (name in ("rows", "cols", "instructions"))
+            fits = type(value) is int and value >= (name in ("rows", "cols"))
         elif form is str:
             _check_text(f"{name} of a {kind.__name__}", value)
             continue

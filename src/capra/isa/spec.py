@@ -158,6 +158,10 @@ class Op:
         """Position of a field in the operand tuple."""
         return next(i for i, f in enumerate(self.fields) if f.name == name)
 
+    def limit(self, name: str) -> int:
+        """Largest legal value of a field."""
+        return self.fields[self.index(name)].limit
+
 
 def compile_expression(op_fields: tuple[Field, ...], text: str) -> Callable[..., Any]:
     """A function of the fields, in table order, that evaluates an expression of the table."""

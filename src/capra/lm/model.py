@@ -127,9 +127,18 @@ class LanguageModel:
         return replace(self, ranges=Ranges({**ranges.values, **own}))
 
     def embed(self, tokens: Sequence[int], start: int) -> FloatArray:
-        """The rows fed to the first layer, (tokens, width); the first one is at position start."""
+        """The rows fed to the first layer, (tokens, width); the first one is at position start.
+
+        Raises InputError for a token outside the vocabulary, and for one that has no position.
+        """
         for token in tokens:
             check_token("token", token, self.config.vocab_size)
+        end, context = start + len(tokens), self.config.context
+        if self.config.has_positions and end > context:
+            raise InputError(
+                f"model {self.config.name}: {len(tokens)} tokens after {start} make {end}, "
+                f"expected at most {context}, the context"
+            )
         rows = self.weights["embed"][list(tokens)]
         if self.config.has_positions:
             rows = rows + self.weights["positions"][start : start + len(tokens)]

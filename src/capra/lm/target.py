@@ -1,26 +1,30 @@
 """Targets: a language model that extends a text by one pass over a block of tokens.
 
 A session holds the cache of one text. `forward` runs a block and appends its rows; `truncate` drops
-rows again. What a target chooses after a row depends only on the tokens up to that row.
+rows again. What a target chooses after a row depends only on the tokens up to that row. Threads may
+share a target, each with sessions of its own.
 """
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Final, Literal
 
 import numpy as np
 
 from capra.compiler.optimization import O0, SHORT_LAST_BLOCK, Optimization
 from capra.compiler.passes.scales import assign_scales
-from capra.compiler.pipeline import compile_graph
+from capra.compiler.pipeline import Room, compile_graph, find_room
+from capra.errors import InputError
 from capra.ir.graph import LEAVES, Graph
 from capra.ir.interpreter import evaluate_int
 from capra.ir.scales import Scales
 from capra.isa.program import Program
 from capra.isa.spec import Phase
 from capra.isa.timing import Counters
+from capra.lm.fit import RunShapes, check_run
 from capra.lm.graphs import (
     CACHE_SUFFIX,
     cache_names,
@@ -28,7 +32,7 @@ from capra.lm.graphs import (
     step_graph,
     verifier_graph,
 )
-from capra.lm.model import LanguageModel, ModelConfig
+from capra.lm.model import LanguageModel, ModelConfig, check_token
 from capra.lm.reference import block_logits
 from capra.numerics import FloatArray, Int64Array, quantize
 from capra.sim.device import Device, Execution, SimulatedDevice
@@ -96,6 +100,7 @@ class IntegerTarget(ABC):
         self.vocab_size = model.config.vocab_size
         self.max_context = model.config.context
         self._weights: dict[str, Int64Array] = {}
+        self._lock = RLock()  # of what sessions share: weights, and programs
 
     def session(self) -> "IntegerSession":
         """A new text, with an empty cache."""
@@ -124,14 +129,18 @@ class IntegerTarget(ABC):
         for name, kind, scale in leaves:
             assert scale is not None, f"{name} is not int8"
             if kind == "weight":
-                if name not in self._weights:
-                    self._weights[name] = quantize(self.model.weights[name], scale)
-                values[name] = self._weights[name]
+                values[name] = self._weight(name, scale)
             elif name == "x":
                 values[name] = quantize(rows, scale)
             else:
                 values[name] = cache[name.removesuffix(CACHE_SUFFIX)][:cached]
         return values
+
+    def _weight(self, name: str, scale: float) -> Int64Array:
+        with self._lock:
+            if name not in self._weights:
+                self._weights[name] = quantize(self.model.weights[name], scale)
+            return self._weights[name]
 
 
 class ChipTarget(IntegerTarget):
@@ -148,35 +157,34 @@ class ChipTarget(IntegerTarget):
     def program(self, role: Role, rows: int, cache: int) -> Program:
         """The compiled program of a shape; CapacityError if it does not fit the chip."""
         key = (role, rows, cache)
-        program = self._programs.pop(key, None)
-        if program is None:
-            graph = self.graph(role, rows, cache)
-            program = compile_graph(
-                graph, self.model.ranges, self.model.config.chip, optimize=self.optimize
-            )
-            self._kept_instructions += len(program.instructions)
-            while self._programs and self._kept_instructions > CACHED_INSTRUCTIONS:
-                _, dropped = self._programs.popitem(last=False)
-                self._kept_instructions -= len(dropped.instructions)
-        self._programs[key] = program
+        with self._lock:
+            program = self._programs.pop(key, None)
+            if program is None:
+                program = self._compile(role, rows, cache)
+                self._kept_instructions += len(program.instructions)
+                while self._programs and self._kept_instructions > CACHED_INSTRUCTIONS:
+                    _, dropped = self._programs.popitem(last=False)
+                    self._kept_instructions -= len(dropped.instructions)
+            self._programs[key] = program
         return program
 
-    def check_fit(self, prompt: int, new_tokens: int, speculative_tokens: int) -> None:
-        """Raise CapacityError unless the last and largest programs of a run fit the chip.
+    def _compile(self, role: Role, rows: int, cache: int) -> Program:
+        graph, chip = self.graph(role, rows, cache), self.model.config.chip
+        return compile_graph(graph, self.model.ranges, chip, optimize=self.optimize)
 
-        A longer cache takes more of both memories, so the ones before them fit too. With
-        short-last-block no block has more rows than there are tokens to come.
-        """
-        last = min(prompt + new_tokens - 1, self.max_context) - 1  # cache of the last step
-        if new_tokens == 0 or last < 0:
-            return
-        self.program("step", 1, last)
-        rows = min(speculative_tokens + 1, self.max_context)
-        if SHORT_LAST_BLOCK in self.optimize:
-            rows = min(rows, new_tokens)
-            last = prompt - 1 + new_tokens - rows
-        if rows > 1:
-            self.program("verify", rows, min(last, self.max_context - rows))
+    def room(self, role: Role, rows: int, cache: int) -> Room:
+        """Which programs smaller than that of a shape surely fit the scratchpad too."""
+        graph, chip = self.graph(role, rows, cache), self.model.config.chip
+        return find_room(graph, self.model.ranges, chip, self.optimize)
+
+    def check_fit(self, prompt: int, new_tokens: int, speculative_tokens: int) -> None:
+        """Raise CapacityError unless every program that a run may need fits the chip."""
+        if new_tokens > 0 and 0 < prompt <= self.max_context:
+            shapes = RunShapes(
+                prompt, new_tokens, speculative_tokens, self.max_context, PREFILL_ROWS,
+                is_shortened=SHORT_LAST_BLOCK in self.optimize,
+            )  # fmt: skip
+            check_run(self, shapes)
 
     def run(
         self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
@@ -201,31 +209,78 @@ class InterpretedTarget(IntegerTarget):
         return Execution({name: values[name] for name in graph.outputs}, Counters())
 
 
+class _Bounds:
+    """What a session refuses before anything runs; a refused call leaves it as it was."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._context = model.config.context
+        self._vocab_size = model.config.vocab_size
+
+    def check_block(self, tokens: Sequence[int], cached: int) -> None:
+        """Raise InputError unless these tokens may follow so many cached rows."""
+        if cached + len(tokens) > self._context:
+            raise InputError(
+                f"{len(tokens)} rows after {cached} cached ones, expected at most "
+                f"{self._context - cached}: the context has {self._context} rows"
+            )
+        for token in tokens:
+            check_token("token", token, self._vocab_size)
+
+    def check_not_empty(self, tokens: Sequence[int]) -> None:
+        """Raise InputError for a block of no rows."""
+        if not len(tokens):
+            raise InputError("the block is empty, expected at least one token")
+
+    def check_kept(self, length: int, cached: int) -> None:
+        """Raise InputError unless so many of the cached rows can be kept."""
+        if not (isinstance(length, int | np.integer) and 0 <= length <= cached):
+            raise InputError(f"{length} rows to be kept, expected 0 .. {cached}, those cached")
+
+
 class IntegerSession:
-    """One text as integers: the cached keys and values of every layer, up to the context."""
+    """One text as integers: the cached keys and values of every layer, up to the context.
+
+    A call that raises leaves the session as it was.
+    """
 
     def __init__(self, target: IntegerTarget) -> None:
         config = target.model.config
         self._target = target
+        self._bounds = _Bounds(target.model)
         self._cache: dict[str, Int64Array] = {
             name: np.zeros((config.context, config.width), np.int64) for name in cache_names(config)
         }
         self.length = 0
 
     def prefill(self, tokens: Sequence[int]) -> tuple[ProgramRun, ...]:
-        """Append prompt tokens whose next tokens nobody asks for, 16 rows a program."""
+        """Append prompt tokens whose next tokens nobody asks for, 16 rows a program.
+
+        Raises InputError for rows beyond the context and tokens outside the vocabulary.
+        """
+        self._bounds.check_block(tokens, self.length)
         chunks = (tokens[i : i + PREFILL_ROWS] for i in range(0, len(tokens), PREFILL_ROWS))
-        return tuple(self._run("prefill", chunk)[0] for chunk in chunks)
+        before = self.length
+        try:
+            return tuple(self._run("prefill", chunk)[0] for chunk in chunks)
+        except BaseException:
+            self.length = before
+            raise
 
     def forward(self, tokens: Sequence[int]) -> Forward:
-        """Append a block and return the choice after each of its rows."""
+        """Append a block and return the choice after each of its rows.
+
+        Raises InputError for a block that is empty or reaches beyond the context, and for tokens
+        outside the vocabulary.
+        """
+        self._bounds.check_not_empty(tokens)
+        self._bounds.check_block(tokens, self.length)
         run, execution = self._run("step" if len(tokens) == 1 else "verify", tokens)
         choices = tuple(execution.outputs["token"][:, 0].tolist())
         return Forward(choices, execution.outputs["logits"].astype(np.float64), (run,))
 
     def truncate(self, length: int) -> None:
-        """Keep the first `length` rows of the cache."""
-        assert 0 <= length <= self.length
+        """Keep the first `length` rows of the cache. Raises InputError where there are fewer."""
+        self._bounds.check_kept(length, self.length)
         self.length = length
 
     def cached(self, name: str) -> Int64Array:
@@ -256,10 +311,14 @@ class FloatTarget:
 
 
 class FloatSession:
-    """One text in float; every block is computed with the whole text before it."""
+    """One text in float; every block is computed with the whole text before it.
+
+    It refuses what an IntegerSession refuses.
+    """
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
+        self._bounds = _Bounds(model)
         self._tokens: list[int] = []
 
     @property
@@ -269,16 +328,20 @@ class FloatSession:
 
     def prefill(self, tokens: Sequence[int]) -> tuple[ProgramRun, ...]:
         """Append prompt tokens."""
+        self._bounds.check_block(tokens, self.length)
         self._tokens += tokens
         return ()
 
     def forward(self, tokens: Sequence[int]) -> Forward:
         """Append a block and return the choice after each of its rows."""
-        self._tokens += tokens
-        logits = block_logits(self._model, self._tokens)[-len(tokens) :]
+        self._bounds.check_not_empty(tokens)
+        self._bounds.check_block(tokens, self.length)
+        text = [*self._tokens, *tokens]
+        logits = block_logits(self._model, text)[-len(tokens) :]
+        self._tokens = text
         return Forward(tuple(logits.argmax(axis=1).tolist()), logits)
 
     def truncate(self, length: int) -> None:
-        """Keep the first `length` tokens."""
-        assert 0 <= length <= self.length
+        """Keep the first `length` tokens. Raises InputError where there are fewer."""
+        self._bounds.check_kept(length, self.length)
         del self._tokens[length:]

@@ -102,6 +102,20 @@ def _table_run(where: str, value: Any) -> None:
         _CELL(where, value)
 
 
+def _shares(where: str, inst: Any, origins: int) -> None:
+    """Of a transfer of several tensors, the first of which is that of the instruction."""
+    list_of(object_with(origin=whole, words=positive, cycles=positive), 2)(where, inst["shares"])
+    for index, share in enumerate(inst["shares"]):
+        if share["origin"] >= origins:
+            raise fail(f"{where}[{index}].origin", share["origin"], f"less than {origins}")
+    first = inst["shares"][0]["origin"]
+    if first != inst["origin"]:
+        raise fail(f"{where}[0].origin", first, f"{inst['origin']}, that of the instruction")
+    total = sum(share["cycles"] for share in inst["shares"])
+    if total != inst["cycles"]:
+        raise fail(f"the sum of the cycles of {where}", total, f"{inst['cycles']}, the cycles")
+
+
 def _instructions(where: str, value: Any) -> None:
     """One after the other, from cycle 0 to the last, each from an origin that is there."""
     start = 0
@@ -114,6 +128,8 @@ def _instructions(where: str, value: Any) -> None:
             whole(f"{at}.origin", inst["origin"])
             if inst["origin"] >= len(value["origins"]):
                 raise fail(f"{at}.origin", inst["origin"], f"less than {len(value['origins'])}")
+        if "shares" in inst:
+            _shares(f"{at}.shares", inst, len(value["origins"]))
     if start != value["cycles"]:
         raise fail(f"{where}.cycles", value["cycles"], f"{start}, those of the instructions")
 

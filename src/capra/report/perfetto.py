@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from capra.isa.spec import Phase, Unit
+from capra.report.shares import parts_of
 from capra.report.verdicts import Verdict, verdicts
 
 Event = dict[str, Any]
@@ -20,7 +21,8 @@ RUN_THREADS: Final = ("blocks", "target", "draft")
 def program_trace(profile: Mapping[str, Any]) -> dict[str, Any]:
     """A profile record as a trace: a thread a unit, and one for the tensors of the graph.
 
-    Every instruction is a span of its fetch on the control unit, then one of its own unit.
+    Every instruction is a span of its fetch on the control unit, then one of its own unit. A
+    transfer of several tensors is one span for each of them on the tensors' thread.
     """
     threads = [*(unit.value for unit in Unit), "graph tensor"]
     events = list(_names(1, profile["program"], threads))
@@ -28,7 +30,7 @@ def program_trace(profile: Mapping[str, Any]) -> dict[str, Any]:
     for index, inst in enumerate(profile["instructions"]):
         fetch = inst["phases"].get(Phase.FETCH, 0)
         mnemonic, start = inst["text"].split(" ")[0], inst["start"]
-        args = {"instruction": index, "text": inst["text"], "tensor": _tensor(profile, inst)}
+        args = {"instruction": index, "text": inst["text"], "tensor": _tensors(profile, inst)}
         if fetch:
             events.append(_span(1, place[Unit.CONTROL], f"fetch {mnemonic}", start, fetch, args))
         if inst["cycles"] > fetch:
@@ -37,13 +39,14 @@ def program_trace(profile: Mapping[str, Any]) -> dict[str, Any]:
                 _span(1, place[inst["unit"]], mnemonic, start + fetch, inst["cycles"] - fetch,
                       args | phases)
             )  # fmt: skip
-    for origin, group in groupby(profile["instructions"], lambda inst: inst["origin"]):
+    parts = (part for inst in profile["instructions"] for part in parts_of(inst))
+    for origin, group in groupby(parts, lambda part: part.origin):
         run = list(group)
         if origin is not None:
             found = profile["origins"][origin]
-            cycles = sum(inst["cycles"] for inst in run)
+            cycles = sum(part.cycles for part in run)
             args = {"graph": found["text"], "instructions": len(run)}
-            events.append(_span(1, GRAPH_THREAD, found["tensor"], run[0]["start"], cycles, args))
+            events.append(_span(1, GRAPH_THREAD, found["tensor"], run[0].start, cycles, args))
     return _trace(events)
 
 
@@ -85,9 +88,10 @@ def _block_args(block: Mapping[str, Any], vocabulary: Sequence[str]) -> dict[str
     }
 
 
-def _tensor(profile: Mapping[str, Any], inst: Mapping[str, Any]) -> str | None:
-    origin = inst["origin"]
-    return None if origin is None else str(profile["origins"][origin]["tensor"])
+def _tensors(profile: Mapping[str, Any], inst: Mapping[str, Any]) -> str | None:
+    """The tensor of an instruction, or those that a transfer moves."""
+    origins = [part.origin for part in parts_of(inst) if part.origin is not None]
+    return ", ".join(profile["origins"][origin]["tensor"] for origin in origins) or None
 
 
 def _span(

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Final, Protocol
 
 import numpy as np
@@ -32,7 +33,10 @@ class Execution:
 
 
 class Device(Protocol):
-    """Executes a program on a chip, given its inputs and weights as integers by tensor name."""
+    """Executes a program on a chip, given its inputs and weights as integers by tensor name.
+
+    Threads that share a target or a draft call its device at the same time.
+    """
 
     def execute(self, program: Program, feeds: Mapping[str, IntArray]) -> Execution:
         """Run the program once and read its outputs."""
@@ -40,9 +44,13 @@ class Device(Protocol):
 
 
 class SimulatedDevice:
-    """One simulated chip. Programs stay bound to its memories, least recently used dropped."""
+    """One simulated chip. Programs stay bound to its memories, least recently used dropped.
+
+    Threads may share it: an execution waits for the one before it to end.
+    """
 
     def __init__(self, chip: Chip, *, poison: bool = False) -> None:
+        self._lock = RLock()  # held from the first feed that is written to the last output read
         self._machine = Machine(chip, poison=poison)
         self._bound: OrderedDict[int, BoundProgram] = OrderedDict()
         self._bound_instructions = 0
@@ -52,13 +60,17 @@ class SimulatedDevice:
 
         Raises ProgramError for a feed that is missing, of another shape, or not int8.
         """
-        for slot in program.slots("input", "weight"):
-            self._machine.write_external(slot.address, _checked(program, slot, feeds))
-        counters = self._run(program)
-        outputs = {
-            slot.name: self._machine.read_external(slot.region).astype(np.int64)
-            for slot in program.slots("output")
+        feeds = {
+            slot.name: _checked(program, slot, feeds) for slot in program.slots("input", "weight")
         }
+        with self._lock:
+            for slot in program.slots("input", "weight"):
+                self._machine.write_external(slot.address, feeds[slot.name])
+            counters = self._run(program)
+            outputs = {
+                slot.name: self._machine.read_external(slot.region).astype(np.int64)
+                for slot in program.slots("output")
+            }
         return Execution(outputs, counters, program.phases, program.weight_words)
 
     def _run(self, program: Program) -> Counters:

@@ -1,13 +1,18 @@
-"""The buffers pass: live ranges, and scratchpad addresses by first fit with reuse.
+"""The buffers pass: live ranges, and scratchpad addresses with reuse.
 
 A buffer lives from the first operation that writes any word of it to the last one that reads any
 word through any view. Two buffers may share words when their lives do not meet; the life ends
 after its last operation, so an operation never writes over what it reads.
+
+First fit, in the order of first use, comes first. It leaves holes: a longer cache may fit where a
+shorter one does not. Where it fails, other layouts are tried, and last of them a stack, which needs
+more words but never more for smaller buffers (see `words_stacked`).
 """
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from capra.compiler.ops import Op, reads, writes
 from capra.errors import CapacityError
@@ -24,39 +29,129 @@ class Buffer:
     last: int
 
 
+class _Life(NamedTuple):
+    """The words of a buffer and its first and last operation."""
+
+    words: int
+    first: int
+    last: int
+
+    def meets(self, other: "_Life") -> bool:
+        """True when there is an operation at which both are needed."""
+        return self.first <= other.last and other.first <= self.last
+
+
+_Lives = Mapping[str, _Life]
+"""By buffer, in order of first use."""
+
+_Bases = dict[str, int]
+"""The first word of every buffer."""
+
+
 def allocate_buffers(
     ops: Sequence[Op], scratchpad_words: int, *, reuse: bool = True
 ) -> Mapping[str, Buffer]:
     """Every buffer with its address, in order of first use.
 
-    Without reuse no two buffers share a word. Raises CapacityError, naming the buffer and the
-    words, when they do not fit.
+    Without reuse no two buffers share a word. Raises CapacityError, naming the buffer and the words
+    of the first fit, when no layout fits.
     """
-    buffers: dict[str, Buffer] = {}
-    live: list[tuple[int, int, int]] = []  # (base, end, last), by base
-    for name, (words, first, last) in _live_ranges(ops).items():
-        if reuse:
-            live = [block for block in live if block[2] >= first]
-        base = 0
-        for block_base, block_end, _ in live:
-            if block_base - base >= words:
-                break
-            base = block_end
-        if base + words > scratchpad_words:
+    lives = _live_ranges(ops)
+    bases = _first_fit(lives, reuse=reuse)
+    if reuse and _end(lives, bases) > scratchpad_words:
+        bases = _another_layout(lives, scratchpad_words) or bases
+    for name, life in lives.items():
+        if bases[name] + life.words > scratchpad_words:
             raise CapacityError(
-                f"the scratchpad needs {base + words} words for {name.lstrip('%')}, expected at "
-                f"most {scratchpad_words}"
+                f"the scratchpad needs {bases[name] + life.words} words for {name.lstrip('%')}, "
+                f"expected at most {scratchpad_words}"
             )
-        insort(live, (base, base + words, last))
-        buffers[name] = Buffer(name, base, words, first, last)
-    return buffers
+    return {name: Buffer(name, bases[name], *life) for name, life in lives.items()}
 
 
-def _live_ranges(ops: Sequence[Op]) -> Mapping[str, tuple[int, int, int]]:
-    """(words, first operation, last operation) of every buffer, in order of first use."""
-    ranges: dict[str, tuple[int, int, int]] = {}
+def words_apart(ops: Sequence[Op]) -> int:
+    """The words of all buffers together: what they need when none shares a word with another."""
+    return sum(life.words for life in _live_ranges(ops).values())
+
+
+def words_stacked(ops: Sequence[Op]) -> int:
+    """The words that the buffers need as a stack, a layout that `allocate_buffers` tries.
+
+    Buffers that live longest lie at the bottom, and each lies on top of all below it that it meets,
+    whatever the holes. So the same operations on smaller buffers never need more.
+    """
+    lives = _live_ranges(ops)
+    return _end(lives, _stacked(lives))
+
+
+def _first_fit(lives: _Lives, *, reuse: bool) -> _Bases:
+    """Each buffer at the lowest address that is free when it is first written."""
+    bases: _Bases = {}
+    live: list[tuple[int, int, int]] = []  # (base, end, last), by base
+    for name, life in lives.items():
+        if reuse:
+            live = [block for block in live if block[2] >= life.first]
+        base = _lowest_gap(live, life.words)
+        insort(live, (base, base + life.words, life.last))
+        bases[name] = base
+    return bases
+
+
+def _another_layout(lives: _Lives, limit: int) -> _Bases | None:
+    """The first of the other layouts that fits, if any does."""
+    largest_first = sorted(lives, key=lambda name: -lives[name].words)
+    layouts: tuple[Callable[[], _Bases], ...] = (
+        lambda: _in_gaps(lives, largest_first),
+        lambda: _in_gaps(lives, _longest_first(lives)),
+        lambda: _stacked(lives),
+    )
+    bases = (layout() for layout in layouts)
+    return next((found for found in bases if _end(lives, found) <= limit), None)
+
+
+def _in_gaps(lives: _Lives, order: Iterable[str]) -> _Bases:
+    """Each buffer, in this order, at the lowest address free for all of its life."""
+    bases: _Bases = {}
+    for name in order:
+        met = [other for other in bases if lives[other].meets(lives[name])]
+        blocks = sorted((bases[other], bases[other] + lives[other].words, 0) for other in met)
+        bases[name] = _lowest_gap(blocks, lives[name].words)
+    return bases
+
+
+def _longest_first(lives: _Lives) -> list[str]:
+    return sorted(lives, key=lambda name: lives[name].first - lives[name].last)
+
+
+def _stacked(lives: _Lives) -> _Bases:
+    """Each buffer on top of all that it meets, those that live longest at the bottom."""
+    bases: _Bases = {}
+    for name in _longest_first(lives):
+        met = (other for other in bases if lives[other].meets(lives[name]))
+        bases[name] = max((bases[other] + lives[other].words for other in met), default=0)
+    return bases
+
+
+def _lowest_gap(blocks: Iterable[tuple[int, int, int]], words: int) -> int:
+    """The lowest address of so many words between blocks, which are sorted by their base."""
+    base = 0
+    for block_base, block_end, _ in blocks:
+        if block_base - base >= words:
+            break
+        base = max(base, block_end)
+    return base
+
+
+def _end(lives: _Lives, bases: _Bases) -> int:
+    """One past the last word of a layout."""
+    return max((bases[name] + life.words for name, life in lives.items()), default=0)
+
+
+def _live_ranges(ops: Sequence[Op]) -> _Lives:
+    """The life of every buffer, in order of first use."""
+    ranges: dict[str, _Life] = {}
     for index, op in enumerate(ops):
         for place in (*reads(op), *writes(op)):
             words, first, _ = ranges.get(place.buffer, (0, index, index))
-            ranges[place.buffer] = (max(words, place.end), first, index)
+            ranges[place.buffer] = _Life(max(words, place.end), first, index)
     return ranges

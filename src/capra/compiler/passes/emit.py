@@ -1,8 +1,9 @@
 """The emission pass: the only place where the IR meets the ISA.
 
 External memory holds inputs and weights in the order in which the graph declares them, then the
-outputs in theirs. Every operation becomes one instruction, or one a row where the instruction
-moves a vector and the rows do not follow each other.
+outputs in theirs. Every operation becomes one instruction, or one for each row where the
+instruction moves a vector and the rows do not follow each other, or several where a vector is
+longer than its field can say. Every other field holds what a graph's dimensions allow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,9 @@ from capra.ir.text import print_node
 from capra.isa.chip import Chip
 from capra.isa.code import Code
 from capra.isa.instruction import Row, row
-from capra.isa.program import Origin, Program, Slot, SlotKind, TensorHome
+from capra.isa.origin import Origin
+from capra.isa.program import Program, Slot, SlotKind, TensorHome
+from capra.isa.spec import BY_MNEMONIC
 from capra.numerics import Int64Array
 
 
@@ -100,11 +103,11 @@ def _rows(
 
     match op:
         case Load():
-            for offset, chunk in _chunks(op.dst):
+            for offset, chunk in _chunks("LD", op.dst):
                 address = slots[op.tensor].address + offset
                 yield row("LD", d=at(chunk[0]), s=address, n=chunk[0].cols)
         case Store():
-            for offset, chunk in _chunks(op.src):
+            for offset, chunk in _chunks("ST", op.src):
                 address = slots[op.tensor].address + offset
                 yield row("ST", d=address, s=at(chunk[0]), n=chunk[0].cols)
         case Product():
@@ -117,7 +120,7 @@ def _rows(
                 mul=op.rescale.multiplier, sh=op.rescale.shift, relu=int(op.relu),
             )  # fmt: skip
         case AddRows():
-            for _, (dst, a, b) in _chunks(op.dst, op.a, op.b):
+            for _, (dst, a, b) in _chunks("VADD", op.dst, op.a, op.b):
                 yield row("VADD", d=at(dst), a=at(a), b=at(b), n=dst.cols)
         case SoftmaxRow(src=src, dst=dst):
             yield row(
@@ -161,15 +164,21 @@ def _at_zero(place: Place) -> Place:
     return place._replace(buffer="", offset=0)
 
 
-def _chunks(*places: Place) -> Iterator[tuple[int, tuple[Place, ...]]]:
-    """Equal places as vectors: (offset in words, one-row places); one vector if none has gaps."""
+def _chunks(mnemonic: str, *places: Place) -> Iterator[tuple[int, tuple[Place, ...]]]:
+    """Equal places as vectors of an instruction: (offset in words, one-row places).
+
+    One vector if none has gaps, else one for each row; several where one is too long for the
+    instruction.
+    """
     rows, cols = places[0].rows, places[0].cols
     if all(place.is_contiguous for place in places):
-        words = rows * cols
-        yield 0, tuple(Place(p.buffer, p.offset, 1, words, words) for p in places)
-        return
+        rows, cols = 1, rows * cols
+        places = tuple(Place(p.buffer, p.offset, rows, cols, cols) for p in places)
+    longest = BY_MNEMONIC[mnemonic].limit("n")
     for index in range(rows):
-        yield index * cols, tuple(place.row(index) for place in places)
+        for start in range(0, cols, longest):
+            part = (index, start, 1, min(longest, cols - start))
+            yield index * cols + start, tuple(place.part(*part) for place in places)
 
 
 def _homes(
@@ -214,21 +223,37 @@ def _homes(
 def _written_by(op: Op) -> tuple[str, ...]:
     """The tensors or temporaries that an operation writes."""
     if isinstance(op, Load):
-        return op.tensor, *op.followers
+        return op.tensor, *_followers(op)
     return tuple(p.buffer if _is_temporary(p.buffer) else op.tensor for p in writes(op))
 
 
 def _origins(
     graph: Graph, ops: Sequence[Op], last_instruction: Sequence[int]
 ) -> tuple[Origin, ...]:
-    """The tensor that each operation loads, computes or stores, one entry a run of operations."""
+    """The tensor that each operation loads, computes or stores, one entry a run of operations.
+
+    A transfer of several tensors is a run of its own, whose followers have no instructions.
+    """
     origins: list[Origin] = []
     start = 0
-    for tensor, run in groupby(zip(ops, last_instruction, strict=True), lambda o: o[0].tensor):
-        *_, (_, last) = run
-        origins.append(Origin(tensor, _graph_lines(graph, tensor), last + 1 - start))
-        start = last + 1
+    for (tensor, _), run in groupby(enumerate(ops), _run_of):
+        *_, (index, op) = run
+        end = last_instruction[index] + 1
+        origins.append(Origin(tensor, _graph_lines(graph, tensor), end - start))
+        origins += [Origin(name, _graph_lines(graph, name), 0) for name in _followers(op)]
+        start = end
     return tuple(origins)
+
+
+def _run_of(numbered: tuple[int, Op]) -> tuple[str, int]:
+    """Equal for operations that are one run, given with their index."""
+    index, op = numbered
+    return op.tensor, index if _followers(op) else -1
+
+
+def _followers(op: Op) -> tuple[str, ...]:
+    """What a transfer moves besides its first tensor."""
+    return op.followers if isinstance(op, Load | Store) else ()
 
 
 def _graph_lines(graph: Graph, tensor: str) -> str:

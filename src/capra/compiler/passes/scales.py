@@ -4,6 +4,7 @@ relu, concatenations and slices share their source's scale: tensors tied that wa
 (union-find), whose range is the largest range of its materialized members.
 """
 
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -11,10 +12,20 @@ from capra.errors import RangeError
 from capra.ir.graph import CONCATS, PRODUCTS, SLICES, Graph, Kind
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
-from capra.numerics import EXP_STEPS_PER_UNIT, INT8_MAX, SOFTMAX_ONE, Rescale, rescale_for
+from capra.numerics import (
+    EXP_STEPS_PER_UNIT,
+    INT8_MAX,
+    SOFTMAX_ONE,
+    Rescale,
+    rescale_for,
+    saturating_rescale_for,
+)
 
 MIN_RANGE: Final = 1e-30
 """Smaller ranges are rounding errors of a tensor that is 0."""
+
+_SMALLEST: Final = sys.float_info.min
+"""What a factor becomes that float64 rounds to 0: it multiplies by 0 all the same."""
 
 _SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}
 _PROBABILITIES = frozenset({Kind.SOFTMAX})
@@ -24,9 +35,17 @@ def assign_scales(graph: Graph, ranges: Ranges) -> Scales:
     """The scales of a graph under these ranges.
 
     Raises RangeError when a group has no range at all, or when two ranges are so far apart that no
-    multiplier expresses their ratio.
+    multiplier expresses their ratio. Where a tensor is 0 throughout, and in the index of a softmax,
+    a ratio that is too large saturates instead, which is the same integers.
     """
-    scale = _group_scales(graph, ranges)
+    limits = _limits(graph, ranges)
+    # A tensor that is 0 throughout, or next to it, may have any scale: it takes that of range 1.
+    zeros = {name for name, limit in limits.items() if limit <= MIN_RANGE}
+    scale = {n: (1.0 if n in zeros else limit) / INT8_MAX for n, limit in limits.items()}
+
+    def rescale(factor: float, *tensors: str) -> Rescale:
+        return (rescale_for if zeros.isdisjoint(tensors) else saturating_rescale_for)(factor)
+
     product: dict[str, Rescale] = {}
     softmax_index: dict[str, Rescale] = {}
     addends: dict[str, tuple[Rescale, Rescale]] = {}
@@ -36,20 +55,22 @@ def assign_scales(graph: Graph, ranges: Ranges) -> Scales:
         try:
             operand = [scale[name] for name in node.inputs]
             if node.kind in PRODUCTS:
-                real = operand[0] * operand[1] * node.scale
-                product[node.name] = rescale_for(real / scale[node.name])
+                real = operand[0] * operand[1] * node.scale / scale[node.name]
+                product[node.name] = rescale(max(real, _SMALLEST), *node.inputs, node.name)
             elif node.kind is Kind.SOFTMAX:
-                softmax_index[node.name] = rescale_for(operand[0] * EXP_STEPS_PER_UNIT)
+                index = operand[0] * EXP_STEPS_PER_UNIT
+                softmax_index[node.name] = saturating_rescale_for(index)
                 product[node.name] = rescale_for(1 / SOFTMAX_ONE / scale[node.name])
             elif node.kind is Kind.ADD:
-                a, b = (rescale_for(s / scale[node.name]) for s in operand)
+                a, b = (rescale(scale[n] / scale[node.name], n, node.name) for n in node.inputs)
                 addends[node.name] = (a, b)
         except RangeError as error:
             raise RangeError(f"{graph.name}, {node.name}: {error}") from None
     return Scales(scale, product, softmax_index, addends)
 
 
-def _group_scales(graph: Graph, ranges: Ranges) -> Mapping[str, float]:
+def _limits(graph: Graph, ranges: Ranges) -> Mapping[str, float]:
+    """The range of every int8 tensor: that of its group."""
     group = _groups(graph)
     group_range: dict[str, float] = {}
     for node in graph:
@@ -58,23 +79,17 @@ def _group_scales(graph: Graph, ranges: Ranges) -> Mapping[str, float]:
             root = group[node.name]
             limit = min(recorded, 1.0) if node.kind in _PROBABILITIES else recorded
             group_range[root] = max(limit, group_range.get(root, 0.0))
-    # A group that is 0 throughout, or next to it, may have any scale: take that of range 1.
-    group_scale = {
-        root: (limit if limit > MIN_RANGE else 1.0) / INT8_MAX
-        for root, limit in group_range.items()
-    }
-
-    scale: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for node in graph:
         if node.is_index:
             continue
-        if group[node.name] not in group_scale:
+        if group[node.name] not in group_range:
             raise RangeError(
                 f"{graph.name}: no range for {node.name} (tag {node.tag}), expected one from "
                 "calibration for it or for a tensor that shares its scale"
             )
-        scale[node.name] = group_scale[group[node.name]]
-    return scale
+        limits[node.name] = group_range[group[node.name]]
+    return limits
 
 
 def _groups(graph: Graph) -> Mapping[str, str]:

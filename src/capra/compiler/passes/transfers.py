@@ -30,9 +30,7 @@ from capra.compiler.passes.views import Place
 from capra.ir.graph import LEAVES, Graph
 from capra.isa.spec import BY_MNEMONIC
 
-_LONGEST: Final = min(
-    op.fields[op.index("n")].limit for op in (BY_MNEMONIC["LD"], BY_MNEMONIC["ST"])
-)
+_LONGEST: Final = min(BY_MNEMONIC[mnemonic].limit("n") for mnemonic in ("LD", "ST"))
 """Words that one transfer can move."""
 
 _Runs = dict[str, tuple[str, ...]]

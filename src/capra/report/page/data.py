@@ -6,6 +6,7 @@ from typing import Any
 from capra.isa.spec import Phase, Unit
 from capra.report.attribution import NAMES
 from capra.report.records import Source
+from capra.report.shares import parts_of
 from capra.report.verdicts import verdicts
 
 Record = Mapping[str, Any]
@@ -48,7 +49,7 @@ def _runs(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def _program(source: Source) -> dict[str, Any]:
-    """Instructions as columns: there may be thousands."""
+    """Instructions as columns: there may be thousands. Few have several tensors, in `partsOf`."""
     record = source.record
     units, phases = [unit.value for unit in Unit], [phase.value for phase in Phase]
     instructions: Sequence[Record] = record["instructions"]
@@ -64,4 +65,9 @@ def _program(source: Source) -> dict[str, Any]:
             [[phases.index(name), n] for name, n in inst["phases"].items()] for inst in instructions
         ],
         "originOf": [inst["origin"] for inst in instructions],
+        "partsOf": {
+            index: [[part.origin, part.cycles] for part in parts_of(inst)]
+            for index, inst in enumerate(instructions)
+            if "shares" in inst
+        },
     }

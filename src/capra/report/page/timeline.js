@@ -20,7 +20,9 @@
 
   const count = () => program.texts.length;
   const end = (index) => program.starts[index] + program.cyclesOf[index];
-  const tensor = (index) => (program.originOf[index] === null ? null : program.origins[program.originOf[index]]);
+  // [origin, cycles] of every tensor of an instruction: several where a transfer moves them together.
+  const parts = (index) => program.partsOf[index] || [[program.originOf[index], program.cyclesOf[index]]];
+  const tensors = (index) => parts(index).filter(([origin]) => origin !== null).map(([origin]) => program.origins[origin]);
 
   // The instruction that is under way at a cycle.
   function at(cycle) {
@@ -75,7 +77,7 @@
   }
 
   function describe() {
-    const found = tensor(chosen);
+    const found = tensors(chosen);
     const unit = DATA.units[program.units[chosen]];
     const phases = program.phases[chosen].map(([phase, cycles]) => [DATA.phases[phase], commas(cycles)]);
     byId("instruction").replaceChildren(
@@ -83,8 +85,8 @@
       make("p", { class: "code" }, program.texts[chosen]),
       facts([["unit", unit], ["cycles", commas(program.cyclesOf[chosen])],
         ["from cycle", commas(program.starts[chosen])], ...phases]),
-      make("p", {}, found ? "Graph tensor " : "Of no graph tensor.",
-        ...(found ? [make("strong", {}, found[0]), make("br", {}), make("span", { class: "code" }, found[1])] : [])));
+      ...(found.length ? found : [null]).map((origin) => make("p", {}, origin ? "Graph tensor " : "Of no graph tensor.",
+        ...(origin ? [make("strong", {}, origin[0]), make("br", {}), make("span", { class: "code" }, origin[1])] : []))));
   }
 
   const link = (words, index) => {
@@ -97,11 +99,11 @@
     const first = clamp(chosen - AROUND, 0, Math.max(0, count() - 2 * AROUND - 1));
     const rows = [];
     for (let i = first; i < Math.min(count(), first + 2 * AROUND + 1); i += 1) {
-      const found = tensor(i);
+      const found = tensors(i);
       rows.push(make("tr", i === chosen ? { "aria-current": "true" } : {},
         make("td", { class: "number" }, String(i)),
         make("td", {}, link(program.texts[i], i)),
-        make("td", { class: "code" }, found ? found[0] : ""),
+        make("td", { class: "code" }, found.length > 1 ? `${found[0][0]} and ${found.length - 1} more` : found.length ? found[0][0] : ""),
         make("td", { class: "number" }, commas(program.starts[i])),
         make("td", { class: "number" }, commas(program.cyclesOf[i]))));
     }
@@ -114,12 +116,14 @@
   function tensorTable() {
     const found = new Map();
     for (let i = 0; i < count(); i += 1) {
-      const origin = tensor(i);
-      if (!origin) continue;
-      const entry = found.get(origin[0]) || { graph: origin[1], first: i, instructions: 0, cycles: 0 };
-      entry.instructions += 1;
-      entry.cycles += program.cyclesOf[i];
-      found.set(origin[0], entry);
+      for (const [index, cycles] of parts(i)) {
+        if (index === null) continue;
+        const [name, graph] = program.origins[index];
+        const entry = found.get(name) || { graph, first: i, instructions: 0, cycles: 0 };
+        entry.instructions += 1;
+        entry.cycles += cycles;
+        found.set(name, entry);
+      }
     }
     const rows = [...found].sort((a, b) => b[1].cycles - a[1].cycles || a[1].first - b[1].first).map(([name, entry]) =>
       make("tr", {},
@@ -178,11 +182,16 @@
         while (stop + 1 < count() && program.originOf[stop + 1] === origin) stop += 1;
         let start = i;
         while (start > 0 && program.originOf[start - 1] === origin) start -= 1;
-        if (origin !== null) {
+        if (origin !== null && !program.partsOf[start]) {
           span(0, program.starts[start], end(stop), colour(origin % 2 ? "rule" : "unreached"), program.origins[origin][0]);
         }
       }
       let now = program.starts[i];
+      for (const [index, cycles] of program.partsOf[i] || []) {
+        span(0, now, now + cycles, colour(index % 2 ? "rule" : "unreached"), program.origins[index][0]);
+        now += cycles;
+      }
+      now = program.starts[i];
       for (const [phase, cycles] of program.phases[i]) {
         const fetch = DATA.phases[phase] === "fetch";
         const unit = fetch ? DATA.units.indexOf("control") : program.units[i];
