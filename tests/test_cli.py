@@ -25,7 +25,7 @@ import capra
 from capra.compiler.optimization import O1, OPTIMIZATIONS
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import PASSES
-from capra.ir.graph import Graph
+from capra.ir.graph import Graph, Node
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.ir.text import parse_graph
@@ -721,10 +721,50 @@ def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:
     assert record["graphs"] == record["programs"] == {"step": 18, "verify": 6, "prefill": 48}
     assert record["program_caches"] == [0, 1, 2] and record["chip"]["operand_depth"] == 256
     assert "programs of blocks at caches 0 1 2" in cli(*args, "--instructions").out
+    first = "sample, caches of 0 .. 2, 1 .. 2 rows: "
+    whole = cli(*args, "--instructions").out
+    assert whole.startswith(f"{first}graphs and programs certified\n")
+    assert record["programs_covered"] == "all caches"
     shown = cli(*args).out
-    assert "caches of 0 .. 2, 1 .. 2 rows: certified" in shown and record["digest"] in shown
+    assert record["digest"] in shown
+    assert shown.startswith(
+        f"{first}graphs certified; programs not checked (--instructions checks them)\n"
+    )
     without = cli(*args, "--json").json()
     assert without["programs"] == {} and without["digest"] == record["digest"]
+    assert without["programs_covered"] == "none"
+
+
+def test_certify_says_that_some_caches_are_not_covered(cli: Cli, checkpoints: Path) -> None:
+    args = ("certify", "--model", checkpoints / "good", "--max-context", "9", "--max-rows", "1",
+            "--instructions", "--caches", "2")  # fmt: skip
+    record = cli(*args, "--json").json()
+    assert (record["programs_covered"], record["program_caches"]) == (
+        "some caches", [0, 5, 6, 7, 8, 9],  # of 1 .. 16 rows in a context of 24
+    )  # fmt: skip
+    assert cli(*args).out.startswith(
+        "sample, caches of 0 .. 9, 1 .. 1 rows: graphs certified; programs certified at 6 caches, "
+        "not checked at the others\n"
+    )
+
+
+def test_certify_checks_the_programs_of_a_tiny_model_unless_told_otherwise(cli: Cli) -> None:
+    args = ("certify", "--model", "random", "--max-context", "2", "--max-rows", "2", "--json")
+    assert cli(*args).json()["programs_covered"] == "all caches"
+    assert cli(*args, "--caches", "1").json()["programs_covered"] == "all caches"  # 3 remainders
+    alone = cli(*args, "--graphs-only").json()
+    assert (alone["programs_covered"], alone["programs"]) == ("none", {})
+    _assert_refused(cli(*args, "--graphs-only", "--caches", "2"), "2 without programs, expected")
+
+
+def test_certify_refuses_a_compiler_whose_masks_are_wrong(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Node, "seen", lambda node, _row: node.cols)
+    args = ("certify", "--model", "random", "--max-context", "2", "--max-rows", "2")
+    result = cli(*args)
+    assert result.code == 1 and "1 .. 2 rows: NOT CERTIFIED\n" in result.out
+    assert "verify_m2_c0: the program differs" in result.err
 
 
 def test_certify_refuses_verifiers_with_scales_of_their_own(
