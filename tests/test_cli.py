@@ -20,8 +20,10 @@ from safetensors import safe_open
 from safetensors.numpy import save
 from tests.command import Cli, Result
 from tests.lm.samples import CHARACTERS, text_model, tiny
+from typer.main import get_command
 
 import capra
+from capra.cli.app import app
 from capra.compiler.optimization import O1, OPTIMIZATIONS
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import PASSES
@@ -136,7 +138,10 @@ def test_a_bad_checkpoint_is_refused(name: str, cli: Cli, checkpoints: Path) -> 
         (["--draft", "nope", "--prompt", "a"], ["draft is 'nope', expected bigram, constant"]),
         (["--draft", "/", "--prompt", "a"], ["draft is '/', expected bigram, constant"]),
         (["--draft", "b" * 5000, "--prompt", "a"], ["expected bigram, constant"]),
-        (["--draft-noise", "nan", "--prompt", "a"], ["draft noise is nan, expected a number"]),
+        (["--draft-noise", "nan", "--prompt", "a"], ["'nan', expected a number"]),
+        (["--draft-noise", "inf", "--prompt", "a"], ["'inf', expected a number"]),
+        (["--draft-noise", "1e999", "--prompt", "a"], ["'1e999', expected a number"]),
+        (["--draft-noise", "1_0.5", "--prompt", "a"], ["'1_0.5', expected a number"]),
         (["--draft-noise", "-1", "--prompt", "a"], ["draft noise is -1.0, expected a number"]),
         (["--draft-noise", "1e308", "--prompt", "a"], ["draft noise is 1e+308, expected"]),
         (["--draft-noise", "x", "--prompt", "a"], ["'x', expected a number"]),
@@ -154,9 +159,21 @@ def test_bad_input_to_a_text_model_is_refused(
 
 
 @pytest.mark.parametrize("option", ["-k", "--num-speculative-tokens", "-n", "--max-new-tokens"])
-@pytest.mark.parametrize("value", ["-1", "1.5", "two", "", "1e3", "nan"])
+@pytest.mark.parametrize(
+    "value", ["-1", "1.5", "two", "", "1e3", "nan", "1_0", "+5", " 3", "0x10", "١٢", "9" * 5000]
+)
 def test_counts_are_whole_numbers_from_0(option: str, value: str, cli: Cli) -> None:
     _assert_refused(cli("decode", option, value), option, "expected a whole number", value)
+
+
+def test_every_number_is_read_as_plain_decimal() -> None:
+    numbers = [
+        f"{command} {option.opts[-1]}"
+        for command, made in get_command(app).commands.items()  # type: ignore[attr-defined]
+        for option in made.params
+        if type(option.type).__name__ in ("IntParamType", "FloatParamType", "IntRange")
+    ]
+    assert numbers == [], "given to Python's int or float as they are"
 
 
 @pytest.mark.parametrize(
@@ -193,6 +210,35 @@ def test_a_seed_below_0_is_no_other_name_of_that_above(command: str, option: str
         (
             ["compile", "--model", "random", "--rows", "65"],
             ["65, expected at most 64, the context"],
+        ),
+        (
+            ["compile", "--model", "random", "--rows", "1", "--cache", "64"],
+            ["--rows 1 after --cache 64 is 65 tokens, expected at most 64, the context"],
+        ),
+        (["plan", "--model", "random", "--max-k", "1000000000000"], ["expected 1 .. 63"]),
+        (
+            [
+                "plan",
+                "--model",
+                "random",
+                "--synthetic-acceptance",
+                "0.5",
+                "--synthetic-runs",
+                "1000000000000",
+            ],
+            ["found 1000000000000, expected a whole number of 1 .. 10000"],
+        ),
+        (
+            ["serving", "--runs", "1000000000000"],
+            ["found 1000000000000, expected a whole number of 1 .. 10000"],
+        ),
+        (
+            ["plan", "--model", "random", "--acceptance", "0.8, 0.6"],
+            ["--acceptance", "found ' 0.6', expected a number"],
+        ),
+        (
+            ["plan", "--model", "random", "--measure", "1,1_0"],
+            ["--measure", "found '1_0', expected a whole number of at least 1"],
         ),
         (["dis", "/no/such/file"], ["program file /no/such/file"]),
         (["eval", "--model", "random"], ["model random has no characters, expected"]),

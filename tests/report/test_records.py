@@ -38,6 +38,12 @@ def test_sources_keep_their_order_and_have_names_of_their_own(tmp_path: Path) ->
     assert sources[0].record == RECORDS["plan"]()
 
 
+def test_a_byte_order_mark_is_no_part_of_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(RECORDS["plan"]()).encode())
+    assert read_records([path])[0].record == RECORDS["plan"]()
+
+
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [

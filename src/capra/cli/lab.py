@@ -20,6 +20,7 @@ from capra.cli.options import (
     StartTokenOption,
     count,
     positive,
+    run_count,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar, say
 from capra.cli.runs import chosen_model, settings_record
@@ -143,7 +144,7 @@ def serving(
         int, typer.Option(parser=count, help="Seed of the synthetic drafts of the runs.")
     ] = 1,
     runs: Annotated[
-        int, typer.Option(parser=positive, help="Runs of each cell, with seeds of their own.")
+        int, typer.Option(parser=run_count, help="Runs of each cell, with seeds of their own.")
     ] = 8,
     max_new_tokens: NewTokensOption = 32,
     prompt: PromptOption = None,

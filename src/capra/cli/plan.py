@@ -1,5 +1,6 @@
 """capra plan."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import typer
@@ -21,6 +22,7 @@ from capra.cli.options import (
     listed,
     positive,
     real,
+    run_count,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar
 from capra.cli.runs import chosen_model, settings_record
@@ -74,7 +76,7 @@ def plan(
     synthetic_runs: Annotated[
         int,
         typer.Option(
-            parser=positive, help="Runs of each K with a synthetic draft, with seeds of their own."
+            parser=run_count, help="Runs of each K with a synthetic draft, with seeds of their own."
         ),
     ] = 8,
     measure: Annotated[
@@ -168,15 +170,15 @@ def plan(
     exit_unless_equal([entry["measured"] for entry in record["ks"] if entry["measured"]])
 
 
-def _measured(text: str, max_guesses: int) -> list[int] | None:
+def _measured(text: str, max_guesses: int) -> Sequence[int] | None:
     """The Ks to run; None for the best one."""
     if text == "best":
         return None
     if text == "none":
         return []
     if text == "all":
-        return list(range(1, max_guesses + 1))
-    ks = list(listed("--measure", text, positive, " (several with commas), best, all or none"))
+        return range(1, max_guesses + 1)
+    ks = listed("--measure", text, positive, " (several with commas), best, all or none")
     if max(ks) > max_guesses:
         raise InputError(f"--measure has {max(ks)}, expected at most {max_guesses}, the largest K")
     return ks

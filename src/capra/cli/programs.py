@@ -65,7 +65,7 @@ def compile_program(
         raise InputError(f"--emit is {emit!r}, expected one of {', '.join(PASSES)}, bound")
     if rows > config.context:
         raise InputError(f"--rows is {rows}, expected at most {config.context}, the context")
-    if config.has_positions and rows + cache > config.context:
+    if rows + cache > config.context:
         raise InputError(
             f"--rows {rows} after --cache {cache} is {rows + cache} tokens, expected at most "
             f"{config.context}, the context"

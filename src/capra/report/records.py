@@ -59,7 +59,7 @@ def check_record(where: str, record: object) -> None:
 
 def _read(path: Path) -> Any:
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"record {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
