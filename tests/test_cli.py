@@ -24,6 +24,7 @@ from typer.main import get_command
 
 import capra
 from capra.cli.app import app
+from capra.cli.help import PANELS
 from capra.compiler.optimization import O1, OPTIMIZATIONS
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import PASSES
@@ -330,6 +331,47 @@ def test_without_arguments_there_is_help(cli: Cli) -> None:
     assert result.out == cli("--help").out
     for command in COMMANDS:
         assert f"\n  {command} " in result.out
+
+
+def test_help_groups_its_commands_and_cuts_no_description(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = cli("--help").out
+    assert "..." not in shown.partition("Run:")[2]
+    assert max(map(len, shown.splitlines())) <= 80
+    headings = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == ["Options:", *(f"{heading}:" for heading in PANELS)]
+    assert sorted(name for panel in PANELS.values() for name in panel) == sorted(COMMANDS)
+    words = " ".join(shown.split())
+    assert "Say whether speculation pays for a model and a draft, and with how many" in words
+
+
+def test_a_command_without_a_heading_is_listed_under_others(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PANELS, "Models", ("eval",))  # type: ignore[arg-type]
+    assert "\nOthers:\n  train      Train the pydoc model" in cli("--help").out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_asks_capra_itself(shell: str, cli: Cli) -> None:
+    script = cli("--show-completion", shell)
+    assert script.code == 0 and f"_CAPRA_COMPLETE=complete_{shell}" in script.out
+    _assert_refused(cli("--show-completion", "tcsh"), "'tcsh', expected one of bash, zsh, fish")
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("capra de", "decode"), ("capra decode --num", "--num-speculative-tokens")],
+)
+def test_bash_completes_commands_and_options(words: str, completed: str) -> None:
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    environment = {**os.environ, **asked, "_CAPRA_COMPLETE": "complete_bash"}
+    done = subprocess.run(  # noqa: S603
+        [SCRIPT], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [completed], "")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

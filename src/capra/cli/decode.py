@@ -32,7 +32,7 @@ from capra.cli.output import (
     progress_bar,
     rtl_verifier,
 )
-from capra.cli.runs import chosen_model, settings_record
+from capra.cli.runs import chosen_model, settings_record, text_steps
 
 
 @app.command(epilog="Example: capra decode --prompt 'The with statement' --max-new-tokens 64")
@@ -85,7 +85,8 @@ def decode(
     certified = (CertifyingTarget(target), CertifyingTarget(target)) if certify else None
     through = certified or (None, None)
 
-    with progress_bar("tokens", 2 * max_new_tokens, hidden=not as_json) as advance:
+    steps = 2 * text_steps(language_model, tokens, max_new_tokens)
+    with progress_bar("tokens", steps, hidden=not as_json) as advance:
 
         def on_tokens(label: str) -> Callable[[Sequence[int]], None]:
             if as_json:

@@ -23,7 +23,7 @@ from capra.cli.options import (
     run_count,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar, say
-from capra.cli.runs import chosen_model, settings_record
+from capra.cli.runs import chosen_model, settings_record, text_steps
 
 
 @app.command(epilog="Example: capra trace --model pydoc --prompt 'The for loop' -k 2 -n 12")
@@ -55,7 +55,8 @@ def trace(
     make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, optimize=passes)
     target = ChipTarget(language_model, optimize=passes)
     runs = Comparison(target, tokens, max_new_tokens, num_speculative_tokens, make_proposer)
-    with progress_bar("tokens", 2 * max_new_tokens) as advance:
+    steps = 2 * text_steps(language_model, tokens, max_new_tokens)
+    with progress_bar("tokens", steps) as advance:
         plain = runs.plain(lambda fresh: advance(count=len(fresh)))
         speculative = runs.speculative(plain, lambda fresh: advance(count=len(fresh)))
     settings = settings_record(
@@ -156,7 +157,7 @@ def serving(
     from capra.compiler.optimization import names_of, parse_optimization
     from capra.lab.planner import Workload
     from capra.lab.predict import guess_cycles
-    from capra.lab.serving import GUESSES
+    from capra.lab.serving import ACCEPTANCES, GUESSES
     from capra.lab.serving import serving as run_serving
     from capra.lm.prompts import prompt_tokens
     from capra.lm.target import ChipTarget
@@ -176,6 +177,8 @@ def serving(
             max(GUESSES),
             advance,
         )
+        texts = text_steps(language_model, tokens, work.new_tokens + max(GUESSES))
+        advance(texts + len(ACCEPTANCES) * len(GUESSES), 0)
         record = {
             "kind": "serving",
             "model": language_model.config.name,

@@ -25,7 +25,7 @@ from capra.cli.options import (
     run_count,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar
-from capra.cli.runs import chosen_model, settings_record
+from capra.cli.runs import chosen_model, settings_record, text_steps
 from capra.errors import InputError
 
 TINY_GUESSES: Final = 15
@@ -133,6 +133,10 @@ def plan(
             max_guesses,
             advance,
         )
+        runs = 1 if measured is None else len(measured)
+        writes_text = acceptance is None and (synthetic_acceptance is None or runs > 0)
+        texts = text_steps(language_model, tokens, work.new_tokens + max_guesses)
+        advance(max_guesses + runs + writes_text * texts, 0)
         if given_rates is not None and synthetic_acceptance is not None:
             source = planner.synthetic_source(
                 work, given_rates, draft_cycles or 0.0, draft_seed, synthetic_runs

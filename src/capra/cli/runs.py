@@ -18,6 +18,11 @@ def chosen_model(
     return on_chip(load_model(name, seed), sizes)
 
 
+def text_steps(model: "LanguageModel", prompt: Sequence[int], max_new_tokens: int) -> int:
+    """How many tokens a plain run makes at most: as many as are asked for and have room."""
+    return max(0, min(max_new_tokens, model.config.context - len(prompt) + 1))
+
+
 def settings_record(
     model: "LanguageModel", prompt: Sequence[int], **options: str | float
 ) -> dict[str, Any]:
