@@ -369,6 +369,14 @@ def test_an_output_that_the_host_would_miss_is_a_failure(output: str) -> None:
     assert (failure.tensor, failure.reason) == (output, f"{output} is not among them")
 
 
+@pytest.mark.parametrize("output", ["token", "logits", "l1.v"])
+def test_an_output_that_a_plain_step_lacks_is_a_failure(output: str) -> None:
+    failure = of_graphs(replaced(f"output {output}\n", ""), "step_c2").failure
+    assert failure is not None
+    assert (failure.program, failure.tensor) == ("step_c2", output)
+    assert failure.reason == f"{output} is not among them"
+
+
 def test_other_rows_than_the_host_feeds_or_takes_are_a_failure() -> None:
     def of_another(role: Role, rows: int, cache: int) -> Graph:
         shape = (rows + 1, cache) if (role, rows, cache) == ("verify", 2, 3) else (rows, cache)

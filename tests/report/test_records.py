@@ -217,3 +217,32 @@ def test_the_decode_speedup_leaves_out_the_programs_of_the_prompt() -> None:
     record["speedup"] = record["plain"]["cycles"] / record["speculative"]["cycles"]
     check_record("file", record)
     assert record["decode_speedup"] == before != record["speedup"]
+
+
+def test_a_prediction_without_a_number_is_refused() -> None:
+    record = RECORDS["grid"]()
+    record["cells"][1]["predicted"] = {"profile": 1.5}
+    check_record("file", record)
+    record["cells"][1]["predicted"] = {"profile": "1.5"}
+    with pytest.raises(
+        InputError, match=r"file\.cells\[1\]\.predicted\.profile is '1.5', expected"
+    ):
+        check_record("file", record)
+
+
+def test_cycles_of_a_program_that_are_not_those_of_its_units_are_refused() -> None:
+    record = RECORDS["anatomy"]()
+    record["draft"]["cycles_by_unit"]["dma"] += 1
+    with pytest.raises(InputError, match=r"file\.draft\.cycles_by_unit sum to \d+, expected \d+"):
+        check_record("file", record)
+
+
+def test_programs_without_a_ratio_each_are_refused() -> None:
+    program = RECORDS["anatomy"]()["draft"]
+    record = {"kind": "anatomy", "programs": [program, program], "ratios": [1.0, 1.0]}
+    check_record("file", record)
+    record["ratios"] = [1.0]
+    with pytest.raises(
+        InputError, match=r"the length of file\.ratios is 1, expected 2, as many as"
+    ):
+        check_record("file", record)
