@@ -350,7 +350,7 @@ def test_help_groups_its_commands_and_cuts_no_description(
 def test_a_command_without_a_heading_is_listed_under_others(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(PANELS, "Models", ("eval",))  # type: ignore[arg-type]
+    monkeypatch.setitem(PANELS, "Models", ("eval",))
     assert "\nOthers:\n  train      Train the pydoc model" in cli("--help").out
 
 

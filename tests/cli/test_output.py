@@ -90,7 +90,7 @@ def test_progress_ends_at_its_total(
 
 def test_a_text_is_printed_while_it_is_made() -> None:
     """Through a pipe, without -u: the first token is there long before the last."""
-    command = [SCRIPT, "decode", "-n", "40", "--prompt", "The "]
+    command = [str(SCRIPT), "decode", "-n", "40", "--prompt", "The "]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as running:  # noqa: S603
         assert running.stdout is not None
         begin = b""

@@ -36,7 +36,7 @@ def main() -> None:
     """Run the command line; every refusal becomes one sentence on stderr and exit code 2."""
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     if COMPLETION in os.environ:
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
     try:
@@ -76,7 +76,7 @@ def _print_completion(shell: str | None) -> None:
         return
     if shell not in SHELLS:
         raise InputError(f"--show-completion is {shell!r}, expected one of {', '.join(SHELLS)}")
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     print(get_completion_script(prog_name="capra", complete_var=COMPLETION, shell=shell))
     raise typer.Exit

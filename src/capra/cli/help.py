@@ -1,12 +1,9 @@
 """`capra --help`: commands under headings, each with the whole first sentence of what it does."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from typer.core import TyperGroup
-
-if TYPE_CHECKING:
-    from typer import Context
 
 PANELS: Final[Mapping[str, tuple[str, ...]]] = {
     "Run": ("decode", "trace", "table", "grid", "sweep"),
@@ -24,7 +21,7 @@ OTHERS: Final = "Others"
 class PanelGroup(TyperGroup):
     """A group of commands that --help lists under their headings."""
 
-    def format_commands(self, ctx: "Context", formatter: Any) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section per heading; no description is cut, a long one goes on below."""
         names = self.list_commands(ctx)
         placed = {name for panel in PANELS.values() for name in panel}

@@ -48,6 +48,12 @@ def listed(option: str, text: str, read: Callable[[str], T], instead: str = "") 
         raise typer.BadParameter(f"{error.message}{instead}", param_hint=option) from None
 
 
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the command line has a parameter, rather than its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
 OptimizeOption = Annotated[
     str,
     typer.Option(
