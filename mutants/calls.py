@@ -35,7 +35,6 @@ CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
     "cli/lab.py": ("tests/lab/test_commands.py",),
     "cli/models.py": (_CLI,),
     "cli/plan.py": ("tests/lab/test_commands.py", _CLI),
-    "cli/programs.py": (_CLI,),
     "cli/report.py": ("tests/report/test_report_command.py",),
     "cli/sweep.py": ("tests/lab/test_sweep_command.py",),
     "cosim/random_programs.py": ("tests/rtl/test_replay.py",),
