@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mutants import certify, compiled, compiler, lab, machine, report, rtl, speculation
+from mutants.calls import calls_group
 from mutants.generated import generated_group
 from mutants.mutant import Group, MutantError, Result, check_tables, faults, record, totals
 from mutants.runner import run_groups
@@ -24,17 +25,21 @@ TABLES: Final = (
     compiler.GROUP, certify.GROUP, speculation.GROUP, lab.GROUP, report.GROUP, machine.ISA,
     machine.SIMULATOR, compiled.GROUP, rtl.GROUP,
 )  # fmt: skip
+CALLS: Final = "calls"
 GENERATED: Final = "rtl-generated"
-CHOICES: Final = (*(table.name for table in TABLES), GENERATED, "all", "ci")
+CHOICES: Final = (*(table.name for table in TABLES), CALLS, GENERATED, "all", "ci")
 
 
 def chosen(name: str, checkout: Path) -> tuple[Group, ...]:
     """The groups of a name; ci is the quick selection from every table."""
     if name == "ci":
-        quick = (replace(t, mutants=tuple(m for m in t.mutants if m.ci)) for t in TABLES)
+        tables = (*TABLES, calls_group(checkout))
+        quick = (replace(t, mutants=tuple(m for m in t.mutants if m.ci)) for t in tables)
         return tuple(group for group in quick if group.mutants)
     hand_written = tuple(table for table in TABLES if name in (table.name, "all"))
-    return (*hand_written, *([generated_group(checkout)] if name in (GENERATED, "all") else ()))
+    makers = {CALLS: calls_group, GENERATED: generated_group}
+    made = (make(checkout) for group, make in makers.items() if name in (group, "all"))
+    return (*hand_written, *made)
 
 
 def main() -> int:

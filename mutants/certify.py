@@ -86,9 +86,16 @@ GROUP: Final = Group(
         ),
         Mutant(
             "programs of the smallest cache only", _CERTIFICATE,
-            "[i * last // (count - 1) for i in range(count)]", "[0]",
+            "{i * last // (count - 1) for i in range(count)}", "{0}",
             "addresses that grow with the cache are never looked at",
             _test("certificate", "every_cache_is_every_cache"),
+        ),
+        Mutant(
+            "programs of evenly spread caches only", _CERTIFICATE,
+            "sorted(spread | {cache for cache in tail if cache % ARRAY_SIZE not in remainders})",
+            "sorted(spread)",
+            "masks that are wrong at the other remainders are certified",
+            _test("certificate", "a_mask_that_is_wrong_at_one_remainder_is_refused"),
         ),
         Mutant(
             "no comparison at the end of a life", _INSTRUCTIONS,

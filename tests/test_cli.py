@@ -20,12 +20,15 @@ from safetensors import safe_open
 from safetensors.numpy import save
 from tests.command import Cli, Result
 from tests.lm.samples import CHARACTERS, text_model, tiny
+from typer.main import get_command
 
 import capra
+from capra.cli.app import app
+from capra.cli.help import PANELS
 from capra.compiler.optimization import O1, OPTIMIZATIONS
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import PASSES
-from capra.ir.graph import Graph
+from capra.ir.graph import Graph, Node
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.ir.text import parse_graph
@@ -136,7 +139,10 @@ def test_a_bad_checkpoint_is_refused(name: str, cli: Cli, checkpoints: Path) -> 
         (["--draft", "nope", "--prompt", "a"], ["draft is 'nope', expected bigram, constant"]),
         (["--draft", "/", "--prompt", "a"], ["draft is '/', expected bigram, constant"]),
         (["--draft", "b" * 5000, "--prompt", "a"], ["expected bigram, constant"]),
-        (["--draft-noise", "nan", "--prompt", "a"], ["draft noise is nan, expected a number"]),
+        (["--draft-noise", "nan", "--prompt", "a"], ["'nan', expected a number"]),
+        (["--draft-noise", "inf", "--prompt", "a"], ["'inf', expected a number"]),
+        (["--draft-noise", "1e999", "--prompt", "a"], ["'1e999', expected a number"]),
+        (["--draft-noise", "1_0.5", "--prompt", "a"], ["'1_0.5', expected a number"]),
         (["--draft-noise", "-1", "--prompt", "a"], ["draft noise is -1.0, expected a number"]),
         (["--draft-noise", "1e308", "--prompt", "a"], ["draft noise is 1e+308, expected"]),
         (["--draft-noise", "x", "--prompt", "a"], ["'x', expected a number"]),
@@ -154,9 +160,21 @@ def test_bad_input_to_a_text_model_is_refused(
 
 
 @pytest.mark.parametrize("option", ["-k", "--num-speculative-tokens", "-n", "--max-new-tokens"])
-@pytest.mark.parametrize("value", ["-1", "1.5", "two", "", "1e3", "nan"])
+@pytest.mark.parametrize(
+    "value", ["-1", "1.5", "two", "", "1e3", "nan", "1_0", "+5", " 3", "0x10", "١٢", "9" * 5000]
+)
 def test_counts_are_whole_numbers_from_0(option: str, value: str, cli: Cli) -> None:
     _assert_refused(cli("decode", option, value), option, "expected a whole number", value)
+
+
+def test_every_number_is_read_as_plain_decimal() -> None:
+    numbers = [
+        f"{command} {option.opts[-1]}"
+        for command, made in get_command(app).commands.items()  # type: ignore[attr-defined]
+        for option in made.params
+        if type(option.type).__name__ in ("IntParamType", "FloatParamType", "IntRange")
+    ]
+    assert numbers == [], "given to Python's int or float as they are"
 
 
 @pytest.mark.parametrize(
@@ -193,6 +211,35 @@ def test_a_seed_below_0_is_no_other_name_of_that_above(command: str, option: str
         (
             ["compile", "--model", "random", "--rows", "65"],
             ["65, expected at most 64, the context"],
+        ),
+        (
+            ["compile", "--model", "random", "--rows", "1", "--cache", "64"],
+            ["--rows 1 after --cache 64 is 65 tokens, expected at most 64, the context"],
+        ),
+        (["plan", "--model", "random", "--max-k", "1000000000000"], ["expected 1 .. 63"]),
+        (
+            [
+                "plan",
+                "--model",
+                "random",
+                "--synthetic-acceptance",
+                "0.5",
+                "--synthetic-runs",
+                "1000000000000",
+            ],
+            ["found 1000000000000, expected a whole number of 1 .. 10000"],
+        ),
+        (
+            ["serving", "--runs", "1000000000000"],
+            ["found 1000000000000, expected a whole number of 1 .. 10000"],
+        ),
+        (
+            ["plan", "--model", "random", "--acceptance", "0.8, 0.6"],
+            ["--acceptance", "found ' 0.6', expected a number"],
+        ),
+        (
+            ["plan", "--model", "random", "--measure", "1,1_0"],
+            ["--measure", "found '1_0', expected a whole number of at least 1"],
         ),
         (["dis", "/no/such/file"], ["program file /no/such/file"]),
         (["eval", "--model", "random"], ["model random has no characters, expected"]),
@@ -286,6 +333,47 @@ def test_without_arguments_there_is_help(cli: Cli) -> None:
         assert f"\n  {command} " in result.out
 
 
+def test_help_groups_its_commands_and_cuts_no_description(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = cli("--help").out
+    assert "..." not in shown.partition("Run:")[2]
+    assert max(map(len, shown.splitlines())) <= 80
+    headings = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == ["Options:", *(f"{heading}:" for heading in PANELS)]
+    assert sorted(name for panel in PANELS.values() for name in panel) == sorted(COMMANDS)
+    words = " ".join(shown.split())
+    assert "Say whether speculation pays for a model and a draft, and with how many" in words
+
+
+def test_a_command_without_a_heading_is_listed_under_others(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PANELS, "Models", ("eval",))
+    assert "\nOthers:\n  train      Train the pydoc model" in cli("--help").out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_asks_capra_itself(shell: str, cli: Cli) -> None:
+    script = cli("--show-completion", shell)
+    assert script.code == 0 and f"_CAPRA_COMPLETE=complete_{shell}" in script.out
+    _assert_refused(cli("--show-completion", "tcsh"), "'tcsh', expected one of bash, zsh, fish")
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("capra de", "decode"), ("capra decode --num", "--num-speculative-tokens")],
+)
+def test_bash_completes_commands_and_options(words: str, completed: str) -> None:
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    environment = {**os.environ, **asked, "_CAPRA_COMPLETE": "complete_bash"}
+    done = subprocess.run(  # noqa: S603
+        [SCRIPT], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [completed], "")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself_with_an_example(command: str, cli: Cli) -> None:
     result = cli(command, "--help")
@@ -306,7 +394,8 @@ PLAIN_KEYS = {
 }  # fmt: skip
 SPECULATIVE_KEYS = PLAIN_KEYS | {
     "blocks", "proposed", "accepted", "emitted", "acceptance_rate", "mean_acceptance_length",
-    "accepted_per_position", "kept", "tokens_per_block", "cache_length", "draft_cycles", "target_cycles",
+    "accepted_per_position", "kept", "tokens_per_block", "cache_length", "draft_cycles",
+    "target_cycles",
 }  # fmt: skip
 
 
@@ -732,10 +821,50 @@ def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:
     assert record["graphs"] == record["programs"] == {"step": 18, "verify": 6, "prefill": 48}
     assert record["program_caches"] == [0, 1, 2] and record["chip"]["operand_depth"] == 256
     assert "programs of blocks at caches 0 1 2" in cli(*args, "--instructions").out
+    first = "sample, caches of 0 .. 2, 1 .. 2 rows: "
+    whole = cli(*args, "--instructions").out
+    assert whole.startswith(f"{first}graphs and programs certified\n")
+    assert record["programs_covered"] == "all caches"
     shown = cli(*args).out
-    assert "caches of 0 .. 2, 1 .. 2 rows: certified" in shown and record["digest"] in shown
+    assert record["digest"] in shown
+    assert shown.startswith(
+        f"{first}graphs certified; programs not checked (--instructions checks them)\n"
+    )
     without = cli(*args, "--json").json()
     assert without["programs"] == {} and without["digest"] == record["digest"]
+    assert without["programs_covered"] == "none"
+
+
+def test_certify_says_that_some_caches_are_not_covered(cli: Cli, checkpoints: Path) -> None:
+    args = ("certify", "--model", checkpoints / "good", "--max-context", "9", "--max-rows", "1",
+            "--instructions", "--caches", "2")  # fmt: skip
+    record = cli(*args, "--json").json()
+    assert (record["programs_covered"], record["program_caches"]) == (
+        "some caches", [0, 5, 6, 7, 8, 9],  # of 1 .. 16 rows in a context of 24
+    )  # fmt: skip
+    assert cli(*args).out.startswith(
+        "sample, caches of 0 .. 9, 1 .. 1 rows: graphs certified; programs certified at 6 caches, "
+        "not checked at the others\n"
+    )
+
+
+def test_certify_checks_the_programs_of_a_tiny_model_unless_told_otherwise(cli: Cli) -> None:
+    args = ("certify", "--model", "random", "--max-context", "2", "--max-rows", "2", "--json")
+    assert cli(*args).json()["programs_covered"] == "all caches"
+    assert cli(*args, "--caches", "1").json()["programs_covered"] == "all caches"  # 3 remainders
+    alone = cli(*args, "--graphs-only").json()
+    assert (alone["programs_covered"], alone["programs"]) == ("none", {})
+    _assert_refused(cli(*args, "--graphs-only", "--caches", "2"), "2 without programs, expected")
+
+
+def test_certify_refuses_a_compiler_whose_masks_are_wrong(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Node, "seen", lambda node, _row: node.cols)
+    args = ("certify", "--model", "random", "--max-context", "2", "--max-rows", "2")
+    result = cli(*args)
+    assert result.code == 1 and "1 .. 2 rows: NOT CERTIFIED\n" in result.out
+    assert "verify_m2_c0: the program differs" in result.err
 
 
 def test_certify_refuses_verifiers_with_scales_of_their_own(

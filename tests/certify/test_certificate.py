@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from tests.lm.samples import MODELS, text_model
+from tests.lm.samples import MODELS, pydoc_model, text_model
 
-from capra.certify.certificate import Certificate, Subject, certify
+from capra.certify.certificate import Certificate, Subject, _spread, certify
 from capra.compiler.ops import Op
 from capra.compiler.optimization import O0, O1, Optimization
 from capra.compiler.passes.buffers import Buffer, allocate_buffers
@@ -20,6 +20,7 @@ from capra.ir.scales import Scales
 from capra.ir.text import parse_graph, print_graph
 from capra.isa.chip import Chip
 from capra.isa.program import Program
+from capra.isa.spec import ARRAY_SIZE
 from capra.lm.target import ChipTarget, Role
 from capra.numerics import Rescale
 
@@ -72,8 +73,9 @@ def test_an_exact_model_is_certified(name: str, optimize: Optimization) -> None:
     assert certificate.failure is None
     graphs = {"step": CACHE + ROWS, "verify": (CACHE + 1) * ROWS, "prefill": (CACHE + 1) * 4}
     assert certificate.graphs == graphs
-    assert certificate.programs == {"step": 11, "verify": 3 * ROWS, "prefill": 3 * 4}
-    assert certificate.program_caches == (0, 3, 6)
+    assert certificate.programs == {"step": 11, "verify": 4 * ROWS, "prefill": 4 * 4}
+    assert certificate.program_caches == (0, 3, 5, 6)
+    assert certificate.programs_covered == "some caches"
 
 
 def test_levels_have_the_same_digest_and_other_programs() -> None:
@@ -105,6 +107,45 @@ def test_an_optimized_program_whose_mask_is_wrong_is_refused(
     assert certificate.failure.tensor == "the program"
 
 
+@pytest.mark.parametrize(
+    ("name", "remainder"),
+    [*((name, r) for name in ("text", "random") for r in range(ARRAY_SIZE)), ("pydoc", 3)],
+)
+def test_a_mask_that_is_wrong_at_one_remainder_is_refused(
+    name: str, remainder: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight caches spread evenly over 0 .. 14 are all even: they alone would miss two of these."""
+    made = set[int]()
+    right = Node.seen
+
+    def seen(node: Node, row: int) -> int:
+        cache = node.prefix - 1  # of a block's first tile, or as many later as a tile has rows
+        if node.prefix and row and cache % ARRAY_SIZE == remainder:
+            made.add(cache)
+            return right(node, row) - 1  # blind to itself
+        return right(node, row)
+
+    model = pydoc_model() if name == "pydoc" else MODELS[name]()
+    subject = Subject.of(ChipTarget(model, optimize=O1))
+    monkeypatch.setattr(Node, "seen", seen)
+    certificate = certify(subject, 14, 2, instruction_caches=8)
+    assert made
+    assert certificate.failure is not None
+    assert certificate.failure.tensor == "the program"
+    assert certificate.failure.program.startswith("verify_m2_c")
+
+
+@pytest.mark.parametrize("last", [*range(20), 63, 120])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 9, 16])
+def test_caches_have_both_ends_and_every_remainder(count: int, last: int) -> None:
+    caches = _spread(count, last)
+    assert caches == sorted(set(caches)) and set(caches) <= set(range(last + 1))
+    assert {cache % ARRAY_SIZE for cache in caches} == {c % ARRAY_SIZE for c in range(last + 1)}
+    assert caches[-1] == last and (count == 1 or caches[0] == 0)
+    assert min(count, last + 1) <= len(caches) <= count + ARRAY_SIZE - 1
+    assert _spread(0, last) == []
+
+
 def test_prefills_are_certified_as_far_as_a_session_makes_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -112,7 +153,7 @@ def test_prefills_are_certified_as_far_as_a_session_makes_them(
     certificate = certify(subject(), 1, 2, instruction_caches=1)
     assert certificate.failure is None
     assert certificate.graphs == {"step": 17, "verify": 4, "prefill": 32}
-    assert certificate.programs == {"step": 16, "verify": 2, "prefill": 16}
+    assert certificate.programs == {"step": 17, "verify": 4, "prefill": 32}
 
 
 def test_every_cache_is_every_cache() -> None:
@@ -126,6 +167,7 @@ def test_every_cache_is_every_cache() -> None:
 
     certificate = certify(replace(honest, program=program), 4, 2, instruction_caches=99)
     assert caches == set(range(5)) and certificate.programs["verify"] == 10
+    assert certificate.programs_covered == "all caches"
 
 
 def test_programs_are_certified_up_to_the_last_that_fits_the_context() -> None:
@@ -325,6 +367,14 @@ def test_an_output_that_the_host_would_miss_is_a_failure(output: str) -> None:
     failure = of_graphs(replaced(f"output {output}\n", ""), "verify_m3_c2").failure
     assert failure is not None
     assert (failure.tensor, failure.reason) == (output, f"{output} is not among them")
+
+
+@pytest.mark.parametrize("output", ["token", "logits", "l1.v"])
+def test_an_output_that_a_plain_step_lacks_is_a_failure(output: str) -> None:
+    failure = of_graphs(replaced(f"output {output}\n", ""), "step_c2").failure
+    assert failure is not None
+    assert (failure.program, failure.tensor) == ("step_c2", output)
+    assert failure.reason == f"{output} is not among them"
 
 
 def test_other_rows_than_the_host_feeds_or_takes_are_a_failure() -> None:

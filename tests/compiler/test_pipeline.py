@@ -1,16 +1,23 @@
 """The pipeline: compiled graphs compute what the interpreter says, and refuse what does not fit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.compiler.agreement import check_agreement
 from tests.compiler.random_graphs import leaf_samples
 
+from capra.compiler.ops import Load, Op
+from capra.compiler.passes.buffers import Buffer, allocate_buffers
+from capra.compiler.passes.emit import emit_program
+from capra.compiler.passes.tile import tile_operations
 from capra.compiler.pipeline import PASSES, compile_graph
 from capra.errors import CapacityError, GraphError, RangeError
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
 from capra.isa.chip import Chip
+from capra.isa.program import Program
 
 
 def test_view_is_intact_while_another_view_of_its_source_was_read_last() -> None:
@@ -121,3 +128,67 @@ def test_program_with_too_many_instructions_is_refused() -> None:
 def test_compilation_is_deterministic() -> None:
     one, two = (compile_graph(small_graph(), UNIT, Chip()) for _ in range(2))
     assert one == two
+
+
+def all_at_the_start(ops: Sequence[Op], words: int, *, reuse: bool = True) -> Mapping[str, Buffer]:
+    buffers = allocate_buffers(ops, words, reuse=reuse)
+    return {name: replace(buffer, base=0) for name, buffer in buffers.items()}
+
+
+def behind_the_end(ops: Sequence[Op], words: int, *, reuse: bool = True) -> Mapping[str, Buffer]:
+    buffers = allocate_buffers(ops, words, reuse=reuse)
+    last = [*buffers][-1]
+    return {**buffers, last: replace(buffers[last], base=words - 1)}
+
+
+@pytest.mark.parametrize("allocate", [all_at_the_start, behind_the_end])
+def test_a_wrong_buffer_map_is_refused_before_it_is_emitted(
+    allocate: Callable[..., Mapping[str, Buffer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capra.compiler.pipeline.allocate_buffers", allocate)
+    monkeypatch.setattr("capra.compiler.pipeline.emit_program", _unexpected)
+    with pytest.raises(AssertionError, match=r"^operation \d+ .* expected words between"):
+        compile_graph(small_graph(), UNIT, Chip())
+
+
+def test_an_operation_that_reads_what_none_wrote_is_refused_before_it_is_emitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def without_loads(*args: Any, **options: Any) -> tuple[Op, ...]:
+        ops = tile_operations(*args, **options)
+        return tuple(op for op in ops if not isinstance(op, Load))
+
+    monkeypatch.setattr("capra.compiler.pipeline.tile_operations", without_loads)
+    monkeypatch.setattr("capra.compiler.pipeline.emit_program", _unexpected)
+    with pytest.raises(AssertionError, match=r"^operation 0 .* reads words of x that none before"):
+        compile_graph(small_graph(), UNIT, Chip())
+
+
+def _unexpected(*_args: Any) -> Program:
+    raise NotImplementedError("nothing should be emitted")
+
+
+def test_a_program_that_reads_what_no_instruction_wrote_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def without_the_load(*args: Any) -> Program:
+        made = emit_program(*args)
+        assert made.instructions[0].mnemonic == "LD"
+        return replace(made, instructions=made.instructions[1:], tensors={}, origins=())
+
+    monkeypatch.setattr("capra.compiler.pipeline.emit_program", without_the_load)
+    with pytest.raises(AssertionError, match=r"^small, instruction \d+ .* which no instruction wr"):
+        compile_graph(small_graph(), UNIT, Chip())
+
+
+def test_a_program_that_overwrites_a_living_tensor_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def with_a_longer_life(*args: Any) -> Program:
+        made = emit_program(*args)
+        home = made.tensors["x"]._replace(until=len(made.instructions) - 1)
+        return replace(made, tensors={**made.tensors, "x": home})
+
+    monkeypatch.setattr("capra.compiler.pipeline.emit_program", with_a_longer_life)
+    with pytest.raises(AssertionError, match=r"^small: x, whole after .* is overwritten by"):
+        compile_graph(small_graph(), UNIT, Chip())

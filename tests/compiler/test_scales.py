@@ -2,7 +2,7 @@
 
 import pytest
 
-from capra.compiler.passes.scales import assign_scales
+from capra.compiler.passes.scales import assign_scales, missing_ranges
 from capra.errors import RangeError
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
@@ -208,3 +208,19 @@ def test_a_range_next_to_zero_counts_as_zero(small: float, taken: float) -> None
     graph = Graph("g")
     graph.input("x", 1, 2)
     assert assign_scales(graph, Ranges({"x": small})).scale["x"] == taken / 127
+
+
+def test_missing_ranges_are_one_tag_of_every_group_without_one() -> None:
+    graph = Graph("g")
+    graph.input("x", 2, 4, tag="t")
+    graph.input("y", 3, 4)
+    graph.concat_rows("both", ["x", "y"])
+    graph.weight("w", 4, 4)
+    graph.relu("r", graph.matmul("p", "both", "w"))
+    graph.softmax("s", "r")
+    graph.argmax("top", "s")
+    assert missing_ranges(graph, Ranges()) == ("t", "w", "r", "s")
+    assert missing_ranges(graph, Ranges({"y": 1.0, "p": 1.0})) == ("w", "r", "s")
+    found = dict.fromkeys(missing_ranges(graph, Ranges()), 1.0)
+    assert missing_ranges(graph, Ranges(found)) == ()
+    assign_scales(graph, Ranges(found))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from capra.errors import GraphError
+from capra.errors import GraphError, RangeError
 from capra.ir.graph import Graph
 from capra.ir.interpreter import evaluate_int
 from capra.ir.scales import Scales
@@ -150,3 +150,13 @@ def test_every_leaf_needs_a_value_of_its_shape() -> None:
         evaluate_int(graph, scales(), {"x": X})
     with pytest.raises(GraphError, match=r"input x has shape \(1, 2\), expected \(2, 2\)"):
         evaluate_int(graph, scales(), {"x": X[:1], "w": W})
+
+
+@pytest.mark.parametrize("leaf", ["x", "w"])
+@pytest.mark.parametrize("value", [128, -128, 1 << 40])
+def test_a_leaf_that_is_not_int8_is_refused(leaf: str, value: int) -> None:
+    graph = two_inputs()
+    graph.matmul("p", "x", "w")
+    leaves = {"x": X, "w": W, leaf: ints([0, value], [1, 2])}
+    with pytest.raises(RangeError, match=rf" {leaf} holds .*, expected -127 .. 127"):
+        evaluate_int(graph, scales({"p": HALF}), leaves)

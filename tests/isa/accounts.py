@@ -34,7 +34,7 @@ def phases_in(code: Sequence[Instruction]) -> set[str]:
 
 
 def check_accounts(
-    code: Sequence[Instruction], counters: Counters, phases: Mapping[str, int]
+    code: Sequence[Instruction], counters: Counters, phases: Mapping[Phase, int]
 ) -> None:
     """Assert that every phase is of an instruction of the code, that none is negative or 0, that
     phases sum to units and units to the total, and that fetches are two cycles each."""

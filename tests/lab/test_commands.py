@@ -1,6 +1,7 @@
 """The lab on the command line: what its commands print, record and refuse."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.command import Cli
@@ -8,6 +9,8 @@ from tests.lm.samples import chip_target, text_model
 
 from capra.isa.program import save_program
 from capra.lm.checkpoint import save_checkpoint
+from capra.lm.target import ChipTarget
+from capra.sim.device import Execution
 
 QUICK = ("--start-token", 1, "--max-new-tokens", 4, "--max-k", 2)
 
@@ -133,7 +136,8 @@ def test_plan_looks_no_further_than_the_context_by_default(cli: Cli, model: Path
             "is -1.0, expected a number of 0 .. 1e+09",
         ),
         (("--acceptance", "0.5", "--draft-cycles", "1e10"), "expected a number of 0 .. 1e+09"),
-        (("--acceptance", "0.5", "--draft-cycles", "nan"), "expected a number of 0 .. 1e+09"),
+        (("--acceptance", "0.5", "--draft-cycles", "nan"), "found 'nan', expected a number"),
+        (("--acceptance", "0.5", "--draft-cycles", "2e9"), "expected a number of 0 .. 1e+09"),
         (("--acceptance", "0.5,1.5"), "the acceptance is 1.5, expected numbers of 0 .. 1"),
         (("--acceptance", ""), "--acceptance: found '', expected a number"),
         (("--synthetic-acceptance", "0.5,,0.3"), "--synthetic-acceptance: found '', expected a n"),
@@ -151,3 +155,42 @@ def test_plan_refuses(args: tuple[str, ...], message: str, cli: Cli, model: Path
     result = cli("plan", "--model", model, *QUICK, *args)
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith("error: ") and message in result.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("table",),
+        ("grid",),
+        ("trace", "--model", "structured", "--draft", "always-right", "-n", "4"),
+        ("decode", "--model", "structured", "--draft", "always-right", "-n", "4"),
+        ("serving", "--model", "structured", "--runs", "1", "-n", "4"),
+        ("plan", "--model", "structured", "--max-k", "2", "-n", "4"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_changed_tokens_fail_every_command_that_compares_them(
+    command: tuple[str, ...], cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verifier whose choices are not those of the plain steps."""
+    small = {
+        "NEW_TOKENS": 2, "TABLE": (("structured", ((0.0, 3),)),),
+        "GRID_KS": (1,), "GRID_NOISES": (0.0,),
+    }  # fmt: skip
+    for name, value in small.items():
+        monkeypatch.setattr(f"capra.lab.experiments.{name}", value)
+    right = ChipTarget.run
+
+    def wrong(*args: Any) -> Execution:
+        execution = right(*args)
+        if args[1] == "verify":
+            tokens = execution.outputs["token"]
+            tokens[...] = (tokens + 1) % 16
+        return execution
+
+    monkeypatch.setattr(ChipTarget, "run", wrong)
+    result = cli(*command, "--json")
+    assert result.code == 1
+    assert result.err == (
+        "error: speculation changed the tokens, expected those of plain decoding\n"
+    )

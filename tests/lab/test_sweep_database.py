@@ -1,5 +1,6 @@
 """The database: what it keeps, what it refuses."""
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -99,3 +100,14 @@ def test_files_that_are_no_database_of_a_sweep_stay_as_they_are(tmp_path: Path) 
     for path in (tmp_path, tmp_path / "missing" / "a"):
         with pytest.raises(InputError, match="cannot write"), open_database(path, ["a"]):
             pass
+
+
+def test_what_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:
+    """SQLite would wait for the other end of a pipe."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with (
+        pytest.raises(InputError, match="pipe: it is there and is not a regular file"),
+        open_database(path, ["a"]),
+    ):
+        raise NotImplementedError("opened")

@@ -132,7 +132,7 @@ def test_a_file_that_changed_is_an_error(ray: FakeRay, tmp_path: Path) -> None:
 
 
 def test_addresses_where_no_cluster_is(ray: FakeRay) -> None:
-    for address in ("nope", ":1", "host:", "ray://host:x"):
+    for address in ("nope", ":1", "host:", "ray://host:x", "host:١٢", "host:" + "9" * 5000):
         with pytest.raises(InputError, match="expected auto, local or HOST:PORT"):
             RayPool(address, 1, {})
     with socket.socket() as unused:

@@ -98,12 +98,20 @@ def test_another_content_of_a_file_makes_another_cell(field: str, tmp_path: Path
         ("[[grid]]\noperand_depth = 1", "operand_depth is 1: operand memory has 1 entries"),
         ("[[grid]]\nprompt = 'a'\nstart_token = 1", "both prompt and start_token, expected one"),
         ("[[grid]", "is not a TOML file: "),
+        (f"[[grid]]\nk = {'[' * 50_000}", "is nested too deeply, expected [[grid]] tables"),
     ],
 )  # fmt: skip
 def test_mistakes(text: str, part: str, tmp_path: Path) -> None:
     with pytest.raises(CapraError, match=re.escape(part)) as refusal:
         sweep_of(tmp_path, text)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_byte_order_mark_is_no_statement(tmp_path: Path) -> None:
+    path = write_spec(tmp_path)
+    cells = load_sweep(path).cells
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert load_sweep(path).cells == cells
 
 
 def test_files_that_are_no_spec(tmp_path: Path) -> None:

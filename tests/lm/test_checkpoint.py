@@ -343,7 +343,8 @@ def test_a_changed_header_is_found(saved: Path, tmp_path: Path, change: dict[str
 @pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0"])
 def test_types_that_numpy_lacks_are_refused(dtype: str, tmp_path: Path) -> None:
     size = 2 if dtype == "BF16" else 1
-    text = json.dumps({"embed": {"dtype": dtype, "shape": [4], "data_offsets": [0, 4 * size]}})
+    tensor = {"dtype": dtype, "shape": [4], "data_offsets": [0, 4 * size]}
+    text = json.dumps({"__metadata__": {"capra": "{}"}, "embed": tensor})
     path = tmp_path / "narrow"
     path.write_bytes(len(text).to_bytes(8, "little") + text.encode() + bytes(4 * size))
     with pytest.raises(CheckpointError, match="narrow cannot be read"):

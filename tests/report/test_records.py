@@ -39,6 +39,12 @@ def test_sources_keep_their_order_and_have_names_of_their_own(tmp_path: Path) ->
     assert sources[0].record == RECORDS["plan"]()
 
 
+def test_a_byte_order_mark_is_no_part_of_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(RECORDS["plan"]()).encode())
+    assert read_records([path])[0].record == RECORDS["plan"]()
+
+
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
@@ -449,3 +455,34 @@ def test_what_cannot_be_read_is_named_before_anything_is_looked_into(
     assert str(caught.value) == (
         f"record {bad}{said}, expected a file that a command printed with --json"
     )
+
+
+def test_a_prediction_without_a_number_is_refused() -> None:
+    record = RECORDS["grid"]()
+    record["cells"][1]["predicted"] = {"profile": 1.5}
+    check_record("file", record)
+    record["cells"][1]["predicted"] = {"profile": "1.5"}
+    with pytest.raises(
+        InputError, match=r"file\.cells\[1\]\.predicted\.profile is '1.5', expected"
+    ):
+        check_record("file", record)
+
+
+def test_cycles_of_a_program_that_are_not_those_of_its_units_are_refused() -> None:
+    record = RECORDS["anatomy"]()
+    record["draft"]["cycles_by_unit"]["dma"] += 1
+    with pytest.raises(InputError, match=r"file\.draft\.cycles_by_unit sum to \d+, expected \d+"):
+        check_record("file", record)
+
+
+def test_programs_without_a_ratio_each_are_refused() -> None:
+    whole = RECORDS["anatomy"]()
+    program = whole["draft"]
+    head = {key: whole[key] for key in ("kind", "capra", "command", "date", "settings", "files")}
+    record = head | {"programs": [program, program], "ratios": [1.0, 1.0]}
+    check_record("file", record)
+    record["ratios"] = [1.0]
+    with pytest.raises(
+        InputError, match=r"the length of file\.ratios is 1, expected 2, as many as"
+    ):
+        check_record("file", record)

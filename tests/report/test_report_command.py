@@ -77,6 +77,18 @@ def test_what_cannot_be_written_is_refused(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("output", ["no/report.html", "decode.json"])
+def test_an_output_is_refused_before_anything_is_drawn(
+    output: str, records: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(_sources: object) -> None:
+        raise NotImplementedError("drawn")
+
+    monkeypatch.setattr("capra.report.figures.draw", draw)
+    with pytest.raises(InputError, match=f"cannot write .*{output}"):
+        report(*records, "-o", str(tmp_path / output))
+
+
 def test_no_record_is_overwritten_and_no_file_written_twice(
     records: list[str], tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from capra.errors import PoisonError, ProgramError
 from capra.isa.chip import Chip
-from capra.isa.instruction import Instruction, instruction
+from capra.isa.instruction import Instruction, Region, instruction
 from capra.isa.program import Program
 from capra.isa.spec import TABLE, Memory
 from capra.isa.timing import Counters
@@ -183,6 +183,14 @@ def test_a_read_of_any_unwritten_word_is_reported(
         assert str(caught.value) == (
             f"instruction {len(code)} ({inst}) reads {memory} word {missing}, which nobody wrote"
         )
+
+
+def test_the_host_may_not_read_what_nobody_wrote_either() -> None:
+    machine = Machine(CHIP, poison=True)
+    machine.write_external(4, np.arange(4, dtype=np.int32))
+    assert machine.read_external(Region(Memory.EXTERNAL, 4, 1, 4, 4)).tolist() == [[0, 1, 2, 3]]
+    with pytest.raises(PoisonError, match=r"^the host reads external word 8, which nobody wrote"):
+        machine.read_external(Region(Memory.EXTERNAL, 4, 1, 5, 5))
 
 
 def test_an_accumulating_product_reads_its_sums() -> None:

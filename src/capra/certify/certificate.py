@@ -9,7 +9,7 @@ of keys or values, once compared, is therefore replaced by the cache row that it
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from capra.certify.dataflow import Cut, Dataflow, Rows
 from capra.certify.explain import Difference, explain
@@ -19,11 +19,15 @@ from capra.errors import InputError
 from capra.ir.graph import Graph, Kind, Node
 from capra.ir.scales import Scales
 from capra.isa.program import Program, SlotKind
+from capra.isa.spec import ARRAY_SIZE
 from capra.lm.graphs import CACHE_SUFFIX, cache_names
 from capra.lm.model import ModelConfig
 from capra.lm.target import PREFILL_ROWS, ChipTarget, Role
 
 _CHOICE: Final = ("logits", "token")
+
+Covered = Literal["none", "some caches", "all caches"]
+"""Which blocks have a program that is certified too, beside their graph."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Certificate:
     """Graphs whose every row is the step's, by role."""
     programs: dict[Role, int] = field(default_factory=dict)
     """Programs whose instructions are their graph, by role."""
+    programs_covered: Covered = "none"
+    """Whether the programs of blocks are part of it: at no cache, at some, or at all."""
     program_caches: tuple[int, ...] = ()
     """Caches of the blocks whose programs were to be certified."""
     terms: int = 0
@@ -73,9 +79,10 @@ class Certificate:
     failure: Failure | None = None
 
     def record(self) -> dict[str, Any]:
-        """certified, counts by role, caches of programs, terms, digest, the failure or None."""
+        """certified, counts by role, which programs, terms, digest, the failure or None."""
         return {
             "certified": self.failure is None,
+            "programs_covered": self.programs_covered,
             "graphs": dict(self.graphs),
             "programs": dict(self.programs),
             "program_caches": list(self.program_caches),
@@ -97,7 +104,8 @@ def certify(
 
     Prefills are certified up to the rows that a session gives them. With `instruction_caches`, the
     programs too: for every block at so many caches, spread evenly over those at which it fits the
-    context, and for the steps at the positions of its rows. Nothing is executed and no weight is
+    context, with the last cache of each remainder modulo the array's size that these leave out,
+    and for the steps at the positions of its rows. Nothing is executed and no weight is
     read. Stops at the first failure. `on_shape` is called after each graph or program with the
     number there will be. Raises InputError for ranges outside the model's context, and what the
     compiler raises for a program that does not fit its chip.
@@ -141,13 +149,17 @@ class _Certifier:
             for cache in _spread(instruction_caches, min(max_context, context - rows))
         ]
         caches = sorted({cache for _, _, cache in self._programs})
+        fitting = sum(rows + cache <= context for _, rows, cache in self._shapes)
+        covered: Covered = "all caches" if len(self._programs) == fitting else "some caches"
         steps = sorted({cache + row for _, rows, cache in self._programs for row in range(rows)})
         self._programs[:0] = [("step", 1, position) for position in steps]
         total = len(self._positions) + len(self._shapes) + len(self._programs)
         self._on_shape: Callable[[], None] = lambda: on_shape(total)
         self._dataflow = Dataflow(Terms())
         self._steps: list[dict[str, Rows]] = []
-        self._done = Certificate(program_caches=tuple(caches))
+        self._done = Certificate(
+            programs_covered=covered if caches else "none", program_caches=tuple(caches)
+        )
 
     def run(self) -> Certificate:
         try:
@@ -275,8 +287,15 @@ class _Certifier:
 
 
 def _spread(count: int, last: int) -> list[int]:
-    """At most `count` of 0 .. last, evenly spread; both ends are among them from 2 on."""
+    """`count` of 0 .. last, evenly spread, both ends from 2 on; then one of each missing remainder.
+
+    Where a tile of the array ends depends on the remainder of the cache modulo its size, so caches
+    of one remainder would leave faults in the others unseen. None for a count of 0.
+    """
+    if not count:
+        return []
     count = min(count, last + 1)
-    if count < 2:
-        return [last][:count]
-    return [i * last // (count - 1) for i in range(count)]
+    spread = {last} if count == 1 else {i * last // (count - 1) for i in range(count)}
+    remainders = {cache % ARRAY_SIZE for cache in spread}
+    tail = range(max(last - ARRAY_SIZE + 1, 0), last + 1)
+    return sorted(spread | {cache for cache in tail if cache % ARRAY_SIZE not in remainders})

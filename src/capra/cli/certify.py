@@ -35,16 +35,22 @@ def certify(
         int, typer.Option("--max-rows", parser=positive, help="Largest block.")
     ] = 8,
     instructions: Annotated[
-        bool,
-        typer.Option("--instructions", help="Certify the emitted programs too; takes minutes."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--instructions/--graphs-only",
+            help="Certify the emitted programs too, or the graphs that they are compiled from "
+            "alone. [default: the programs of a tiny model, in seconds; the graphs of another, "
+            "whose programs take minutes]",
+        ),
+    ] = None,
     caches: Annotated[
         int | None,
         typer.Option(
             "--caches",
             parser=positive,
-            help="Caches at which the programs of a block are certified, spread evenly. "
-            "[default: all of a tiny model's, 8 of another's]",
+            help="Caches at which the programs of a block are certified, spread evenly, with "
+            "one of each remainder modulo the array's size. [default: all of a tiny model's, 8 of "
+            "another's]",
         ),
     ] = None,
     optimize: OptimizeOption = "1",
@@ -54,7 +60,8 @@ def certify(
 ) -> None:
     """Prove that blocks compute the rows of plain steps, whatever the weights and the text.
 
-    All of pydoc, the default, takes minutes; a smaller --max-context or --max-rows less.
+    All of pydoc, the default, takes minutes; a smaller --max-context or --max-rows less. The first
+    line says what the certificate does not cover.
     """
     from capra.certify.certificate import Subject
     from capra.certify.certificate import certify as run_certify
@@ -65,8 +72,11 @@ def certify(
 
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
     last = language_model.config.context if max_context is None else max_context
+    is_tiny = model in TINY_MODELS
+    if instructions is None:
+        instructions = is_tiny
     if caches is None:
-        caches = last + 1 if model in TINY_MODELS else 8
+        caches = last + 1 if is_tiny else 8
     elif not instructions:
         raise InputError(f"--caches is {caches} without programs, expected --instructions")
     passes = parse_optimization(optimize)

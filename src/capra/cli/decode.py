@@ -33,7 +33,13 @@ from capra.cli.output import (
     rtl_verifier,
     show,
 )
-from capra.cli.runs import checkpoint_digests, chosen_model, record_head, run_settings
+from capra.cli.runs import (
+    checkpoint_digests,
+    chosen_model,
+    record_head,
+    run_settings,
+    text_steps,
+)
 from capra.text import printable_lines
 
 
@@ -87,7 +93,8 @@ def decode(
     certified = (CertifyingTarget(target), CertifyingTarget(target)) if certify else None
     through = certified or (None, None)
 
-    with progress_bar("tokens", 2 * max_new_tokens, hidden=not as_json) as advance:
+    steps = 2 * text_steps(language_model, tokens, max_new_tokens)
+    with progress_bar("tokens", steps, hidden=not as_json) as advance:
 
         def on_tokens(label: str) -> Callable[[Sequence[int]], None]:
             if as_json:

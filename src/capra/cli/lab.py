@@ -20,6 +20,7 @@ from capra.cli.options import (
     StartTokenOption,
     count,
     positive,
+    run_count,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar, say, show
 from capra.cli.runs import (
@@ -28,6 +29,7 @@ from capra.cli.runs import (
     file_digests,
     record_head,
     run_settings,
+    text_steps,
 )
 
 
@@ -60,7 +62,8 @@ def trace(
     make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, optimize=passes)
     target = ChipTarget(language_model, optimize=passes)
     runs = Comparison(target, tokens, max_new_tokens, num_speculative_tokens, make_proposer)
-    with progress_bar("tokens", 2 * max_new_tokens) as advance:
+    steps = 2 * text_steps(language_model, tokens, max_new_tokens)
+    with progress_bar("tokens", steps) as advance:
         plain = runs.plain(lambda fresh: advance(count=len(fresh)))
         speculative = runs.speculative(plain, lambda fresh: advance(count=len(fresh)))
     record = {
@@ -152,7 +155,7 @@ def serving(
         int, typer.Option(parser=count, help="Seed of the synthetic drafts of the runs.")
     ] = 1,
     runs: Annotated[
-        int, typer.Option(parser=positive, help="Runs of each cell, with seeds of their own.")
+        int, typer.Option(parser=run_count, help="Runs of each cell, with seeds of their own.")
     ] = 8,
     max_new_tokens: NewTokensOption = 32,
     prompt: PromptOption = None,
@@ -169,7 +172,7 @@ def serving(
     from capra.lm.target import ChipTarget
     from capra.report.plan import serving_chip_table, serving_formula_table, serving_lines
     from capra.spec_decode.drafts import draft_maker
-    from capra.spec_decode.recorded import SERVING_GUESSES
+    from capra.spec_decode.recorded import SERVING_ACCEPTANCES, SERVING_GUESSES
 
     passes = parse_optimization(optimize)
     language_model = chosen_model(model, model_seed)
@@ -184,6 +187,8 @@ def serving(
             max(SERVING_GUESSES),
             advance,
         )
+        texts = text_steps(language_model, tokens, work.new_tokens + max(SERVING_GUESSES))
+        advance(texts + len(SERVING_ACCEPTANCES) * len(SERVING_GUESSES), 0)
         head = record_head(
             "serving", checkpoint_digests(model, draft), **run_settings(language_model, tokens)
         )

@@ -6,30 +6,38 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 from capra.lm.tokenizer import DEFAULT_PROMPT
+from capra.numerals import parse_real, parse_whole
 
 T = TypeVar("T", int, float)
 
+MAX_RUNS: Final = 10_000
+"""Repeated runs with other seeds; each is made before the first one starts."""
 
-def _number(kind: type[T], expected: str, least: T | None = None) -> Callable[[str], T]:
+
+def _number(
+    parse: Callable[[str], T], expected: str, least: T | None = None, most: T | None = None
+) -> Callable[[str], T]:
     """A reader of numbers of a kind; anything else is refused with what was expected."""
 
     def read(text: str) -> T:
         try:
-            value = kind(text)
+            value = parse(str(text))  # a default comes as the number that it is
         except ValueError:
             raise typer.BadParameter(f"found {text!r}, expected {expected}") from None
-        if least is not None and value < least:
+        if (least is not None and value < least) or (most is not None and value > most):
             raise typer.BadParameter(f"found {text}, expected {expected}")
         return value
 
-    read.__name__ = kind.__name__  # what --help shows as the value's type
+    # what --help shows as the value's type
+    read.__name__ = "float" if parse is parse_real else "int"
     return read
 
 
-whole: Final = _number(int, "a whole number")
-count: Final = _number(int, "a whole number of at least 0", 0)
-positive: Final = _number(int, "a whole number of at least 1", 1)
-real: Final = _number(float, "a number")
+whole: Final = _number(parse_whole, "a whole number")
+count: Final = _number(parse_whole, "a whole number of at least 0", 0)
+positive: Final = _number(parse_whole, "a whole number of at least 1", 1)
+run_count: Final = _number(parse_whole, f"a whole number of 1 .. {MAX_RUNS}", 1, MAX_RUNS)
+real: Final = _number(parse_real, "a number")
 
 
 def listed(option: str, text: str, read: Callable[[str], T], instead: str = "") -> tuple[T, ...]:
@@ -38,6 +46,12 @@ def listed(option: str, text: str, read: Callable[[str], T], instead: str = "") 
         return tuple(read(part) for part in text.split(","))
     except typer.BadParameter as error:
         raise typer.BadParameter(f"{error.message}{instead}", param_hint=option) from None
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the command line has a parameter, rather than its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 OptimizeOption = Annotated[

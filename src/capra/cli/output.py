@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -18,6 +18,10 @@ from capra.text import printable
 if TYPE_CHECKING:
     from capra.cosim.verify import Verifier
     from capra.isa.program import Program
+
+
+MAX_COLUMNS: Final = 100_000
+"""Wider than any table."""
 
 
 def print_json(record: dict[str, Any]) -> None:
@@ -44,10 +48,13 @@ def _number(value: Any) -> int | float | bool:
 
 
 def print_table(content: Any) -> None:
-    """Print what rich can print."""
+    """Print a table as wide as its cells: none is cut or broken, however narrow the terminal."""
     from rich.console import Console
 
-    Console(highlight=False).print(content)
+    console = Console(highlight=False)
+    unbounded = console.options.update(max_width=MAX_COLUMNS)
+    console.width = max(console.width, console.measure(content, options=unbounded).maximum)
+    console.print(content)
 
 
 def show(text: str) -> None:
@@ -64,14 +71,25 @@ def say(text: str) -> None:
 def progress_bar(
     what: str, total: int | None, *, hidden: bool = False
 ) -> Iterator[Callable[..., None]]:
-    """A progress bar on stderr where that is a terminal; yields a function that advances it."""
+    """A progress bar on stderr where that is a terminal, with how many of how many are done.
+
+    Yields a function that advances it by `count`, and sets the total where that was not known.
+    """
     if hidden or not sys.stderr.isatty():
         yield lambda *_, **__: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+               TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total)
 
         def advance(new_total: int | None = None, count: int = 1) -> None:

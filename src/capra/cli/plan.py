@@ -1,5 +1,6 @@
 """capra plan."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import typer
@@ -21,9 +22,16 @@ from capra.cli.options import (
     listed,
     positive,
     real,
+    run_count,
 )
 from capra.cli.output import exit_unless_equal, print_json, print_table, progress_bar, show
-from capra.cli.runs import checkpoint_digests, chosen_model, record_head, run_settings
+from capra.cli.runs import (
+    checkpoint_digests,
+    chosen_model,
+    record_head,
+    run_settings,
+    text_steps,
+)
 from capra.errors import InputError
 
 TINY_GUESSES: Final = 15
@@ -74,7 +82,7 @@ def plan(
     synthetic_runs: Annotated[
         int,
         typer.Option(
-            parser=positive, help="Runs of each K with a synthetic draft, with seeds of their own."
+            parser=run_count, help="Runs of each K with a synthetic draft, with seeds of their own."
         ),
     ] = 8,
     measure: Annotated[
@@ -131,6 +139,10 @@ def plan(
             max_guesses,
             advance,
         )
+        runs = 1 if measured is None else len(measured)
+        writes_text = acceptance is None and (synthetic_acceptance is None or runs > 0)
+        texts = text_steps(language_model, tokens, work.new_tokens + max_guesses)
+        advance(max_guesses + runs + writes_text * texts, 0)
         if given_rates is not None and synthetic_acceptance is not None:
             source = planner.synthetic_source(
                 work, given_rates, draft_cycles or 0.0, draft_seed, synthetic_runs
@@ -168,15 +180,15 @@ def plan(
     exit_unless_equal([entry["measured"] for entry in record["ks"] if entry["measured"]])
 
 
-def _measured(text: str, max_guesses: int) -> list[int] | None:
+def _measured(text: str, max_guesses: int) -> Sequence[int] | None:
     """The Ks to run; None for the best one."""
     if text == "best":
         return None
     if text == "none":
         return []
     if text == "all":
-        return list(range(1, max_guesses + 1))
-    ks = list(listed("--measure", text, positive, " (several with commas), best, all or none"))
+        return range(1, max_guesses + 1)
+    ks = listed("--measure", text, positive, " (several with commas), best, all or none")
     if max(ks) > max_guesses:
         raise InputError(f"--measure has {max(ks)}, expected at most {max_guesses}, the largest K")
     return ks

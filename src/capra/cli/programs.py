@@ -1,8 +1,9 @@
 """Program files: capra compile, capra dis, capra profile and capra replay."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -15,6 +16,7 @@ from capra.cli.options import (
     OptimizeOption,
     ScratchpadOption,
     count,
+    is_given,
     positive,
 )
 from capra.cli.output import (
@@ -26,15 +28,27 @@ from capra.cli.output import (
     say,
     show,
 )
-from capra.cli.runs import chosen_model, file_digests, record_head
-from capra.errors import InputError
+from capra.cli.runs import chosen_model, file_digests, read_text, record_head
+from capra.errors import GraphError, InputError, RangeError
 from capra.text import printable_lines
+
+if TYPE_CHECKING:
+    from capra.compiler.optimization import Optimization
+    from capra.ir.graph import Graph
+    from capra.ir.ranges import Ranges
+    from capra.isa.chip import Chip
+    from capra.lm.model import LanguageModel
+
+OF_A_MODEL = {"model": "--model", "model_seed": "--model-seed", "rows": "--rows",
+              "cache": "--cache"}  # fmt: skip
+"""Options of compile that say which graph of a model."""
 
 
 @app.command(
     "compile", epilog="Example: capra compile --model random --rows 4 --cache 4 --emit buffers"
 )
 def compile_program(
+    context: typer.Context,
     model: ModelOption = "pydoc",
     model_seed: ModelSeedOption = 1,
     rows: Annotated[
@@ -46,6 +60,16 @@ def compile_program(
     cache: Annotated[
         int, typer.Option("--cache", "-c", parser=count, help="Tokens in the cache.")
     ] = 0,
+    graph: Annotated[
+        Path | None,
+        typer.Option("--graph", help="A graph of your own, as text, instead of a model's.")
+    ] = None,
+    ranges: Annotated[
+        Path | None,
+        typer.Option(
+            "--ranges", help="With --graph: a JSON file of each tag's largest magnitude."
+        ),
+    ] = None,
     emit: Annotated[
         str | None,
         typer.Option(help="Print the state after a pass instead: graph, scales, attention, "
@@ -59,43 +83,97 @@ def compile_program(
     external_words: ExternalOption = None,
     scratchpad_words: ScratchpadOption = None,
 ) -> None:  # fmt: skip
-    """Compile a step or a verifier of a model to a program file."""
+    """Compile a step or a verifier of a model, or a graph of your own, to a program file."""
     from capra.compiler.bounds import lower_bound
     from capra.compiler.optimization import parse_optimization
     from capra.compiler.passes.scales import assign_scales
     from capra.compiler.pipeline import PASSES, compile_graph
     from capra.compiler.printer import print_bound
     from capra.isa.program import save_program
-    from capra.lm.target import model_graph
 
-    language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
-    config = language_model.config
     if emit is not None and emit not in (*PASSES, "bound"):
         raise InputError(f"--emit is {emit!r}, expected one of {', '.join(PASSES)}, bound")
-    if rows > config.context:
-        raise InputError(f"--rows is {rows}, expected at most {config.context}, the context")
-    if config.has_positions and rows + cache > config.context:
-        raise InputError(
-            f"--rows {rows} after --cache {cache} is {rows + cache} tokens, expected at most "
-            f"{config.context}, the context"
-        )
+    passes = parse_optimization(optimize)
+    if graph is not None:
+        given = [flag for name, flag in OF_A_MODEL.items() if is_given(context, name)]
+        if given:
+            raise InputError(f"{given[0]} is given with --graph, expected a model or a graph")
+        sizes = {"external_words": external_words, "scratchpad_words": scratchpad_words}
+        source = _graph_source(graph, ranges, sizes, passes)
+    elif ranges is not None:
+        raise InputError(f"--ranges is {ranges}, expected it with --graph only")
+    else:
+        language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
+        source = _model_source(language_model, rows, cache, passes)
 
     def observe(name: str, text: Callable[[], str]) -> None:
         if name == emit:
             print(printable_lines(text()), end="")
 
-    passes = parse_optimization(optimize)
-    graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache, passes)
-    program = compile_graph(
-        graph, language_model.ranges, config.chip, optimize=passes, observer=observe
-    )
+    program = compile_graph(*source, optimize=passes, observer=observe)
     if emit == "bound":
-        bound = lower_bound(graph, assign_scales(graph, language_model.ranges), config.chip)
+        bound = lower_bound(source.graph, assign_scales(source.graph, source.ranges), source.chip)
         print(print_bound(program.counters, bound), end="")
     if emit is None or output is not None:
         path = output or Path(f"{program.name}.ga2")
         save_program(program, path)
         say(f"{path}: {describe(program)}")
+
+
+class _Source(NamedTuple):
+    """What is compiled, and for which chip."""
+
+    graph: "Graph"
+    ranges: "Ranges"
+    chip: "Chip"
+
+
+def _model_source(model: "LanguageModel", rows: int, cache: int, passes: "Optimization") -> _Source:
+    """The graph of so many rows after so many in the cache."""
+    from capra.lm.target import model_graph
+
+    config = model.config
+    if rows > config.context:
+        raise InputError(f"--rows is {rows}, expected at most {config.context}, the context")
+    if rows + cache > config.context:
+        raise InputError(
+            f"--rows {rows} after --cache {cache} is {rows + cache} tokens, expected at most "
+            f"{config.context}, the context"
+        )
+    graph = model_graph(config, "step" if rows == 1 else "verify", rows, cache, passes)
+    return _Source(graph, model.ranges, config.chip)
+
+
+def _graph_source(
+    path: Path, ranges_path: Path | None, sizes: Mapping[str, int | None], passes: "Optimization"
+) -> _Source:
+    """A graph of the user's, its ranges, and a chip that is large enough unless sizes are given."""
+    from capra.compiler.fit import fitting_chip
+    from capra.compiler.passes.scales import missing_ranges
+    from capra.ir.ranges import Ranges, parse_ranges
+    from capra.ir.text import parse_graph
+
+    text = read_text(path, "graph")
+    try:
+        graph = parse_graph(text)
+        graph.check_complete()
+    except GraphError as error:
+        raise InputError(f"graph {path}: {error}") from None
+    ranges = Ranges()
+    if ranges_path is not None:
+        try:
+            ranges = parse_ranges(read_text(ranges_path, "ranges"))
+        except RangeError as error:
+            raise InputError(f"ranges {ranges_path}: {error}") from None
+    missing = missing_ranges(graph, ranges)
+    if missing:
+        source = "--ranges FILE.json" if ranges_path is None else str(ranges_path)
+        raise InputError(
+            f"graph {path} needs the largest magnitudes of {', '.join(missing)}, expected them in "
+            f'{source}, a JSON object such as {{"{missing[0]}": 1.5}}'
+        )
+    given = {name: size for name, size in sizes.items() if size is not None}
+    return _Source(graph, ranges, replace(fitting_chip(graph, ranges, passes), **given))
 
 
 @app.command(epilog="Example: capra dis step_c0.ga2")

@@ -5,6 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from capra.errors import InputError
+
 if TYPE_CHECKING:
     from capra.lm.model import LanguageModel
 
@@ -20,6 +22,20 @@ def chosen_model(
 
     sizes = {"external_words": external_words, "scratchpad_words": scratchpad_words}
     return on_chip(load_model(name, seed), sizes)
+
+
+def read_text(path: Path, what: str) -> str:
+    """The text of a file of the user's, without a byte order mark. InputError if it has none."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{what} {path} cannot be read: {reason}") from None
+
+
+def text_steps(model: "LanguageModel", prompt: Sequence[int], max_new_tokens: int) -> int:
+    """How many tokens a plain run makes at most: as many as are asked for and have room."""
+    return max(0, min(max_new_tokens, model.config.context - len(prompt) + 1))
 
 
 def record_head(

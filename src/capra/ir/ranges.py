@@ -5,6 +5,7 @@ model is the same integers in a plain step and in a verifier of any size: the pr
 starts here.
 """
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -52,6 +53,22 @@ class Ranges:
         for tag, value in other.values.items():
             merged[tag] = max(value, merged.get(tag, 0.0))
         return Ranges(merged)
+
+
+def parse_ranges(text: str) -> Ranges:
+    """The ranges of a JSON object {tag: magnitude}. Raises RangeError for anything else."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RangeError(f"the ranges are not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise RangeError(f"the ranges are {type(values).__name__}, expected a JSON object")
+    for tag, value in values.items():
+        if type(value) not in (int, float) or not 0 <= value <= MAX_RANGE:
+            raise RangeError(
+                f"range of {tag!r} is {value!r:.40}, expected a number of 0 .. {MAX_RANGE:.0e}"
+            )
+    return Ranges({tag: float(value) for tag, value in values.items()})
 
 
 def record_ranges(graph: Graph, samples: Iterable[Mapping[str, FloatArray]]) -> Ranges:

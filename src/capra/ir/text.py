@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from capra.errors import GraphError
 from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
+from capra.numerals import parse_real
 
 
 def print_graph(graph: Graph) -> str:
@@ -155,7 +156,7 @@ class _Keys:
     def real(self, key: str, default: float) -> float:
         text = self.take(key)
         try:
-            return default if text is None else float(text)
+            return default if text is None else parse_real(text)
         except ValueError:
             raise GraphError(f"{key} is {text!r}, expected a number") from None
 

@@ -29,6 +29,7 @@ from capra.isa.chip import (
     Chip,
 )
 from capra.isa.spec import ARRAY_SIZE
+from capra.lm.foreign import config_beside, foreign_kind
 from capra.lm.model import LanguageModel, ModelConfig
 from capra.lm.target import PREFILL_ROWS
 
@@ -37,6 +38,10 @@ FORMAT: Final = 1
 BIGRAM: Final = "bigram"
 DIGEST: Final = "digest"
 HEADER_DIGEST: Final = "header_digest"
+OWN: Final = (
+    "a character model of Capra's own, as capra train makes them (docs/reference/checkpoint.md)"
+)
+"""What can be loaded, and where to read about it."""
 
 BLOCK_ROWS: Final = PREFILL_ROWS
 """Rows of the largest block that a model's own chip is sized for: those of a prefill program."""
@@ -48,21 +53,26 @@ MIN_WORDS: Final = 1 << 13
 def load_checkpoint(path: Path) -> LanguageModel:
     """The model of a checkpoint file, with its ranges, vocabulary and bigram.
 
-    Raises CheckpointError when the file is missing, damaged, of another format, or when a tensor
-    has a wrong name, shape or type or holds a number that is not finite.
+    Raises CheckpointError when the file is missing, damaged, made by another program, or when a
+    tensor has a wrong name, shape or type or holds a number that is not finite.
     """
+    kind = foreign_kind(path)
+    if kind is not None:
+        raise CheckpointError(f"{path} is {kind}, expected {OWN}")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
+            if METADATA_KEY not in metadata:
+                raise CheckpointError(
+                    f"{path} is a safetensors checkpoint of another program{config_beside(path)}: "
+                    f"it has the metadata {sorted(metadata)}, expected the key {METADATA_KEY!r} of "
+                    f"{OWN}"
+                )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(
             f"{path} cannot be read ({error}), expected a safetensors checkpoint"
         ) from None
-    if METADATA_KEY not in metadata:
-        raise CheckpointError(
-            f"{path} has the metadata {sorted(metadata)}, expected the key {METADATA_KEY!r}"
-        )
     header = _header(path, metadata[METADATA_KEY])
     for name, tensor in tensors.items():
         if tensor.dtype != np.float32:

@@ -10,6 +10,7 @@ from typing import Final
 from capra.errors import InputError
 from capra.lm.bigram import Bigram, factored, fitted_logits, with_noise
 from capra.lm.checkpoint import load_checkpoint
+from capra.lm.foreign import foreign_kind
 from capra.lm.model import LanguageModel
 from capra.lm.tiny import random_model, structured_model
 
@@ -58,9 +59,14 @@ def on_chip(model: LanguageModel, sizes: Mapping[str, int | None]) -> LanguageMo
 
 
 def is_file(name: str) -> bool:
-    """Whether a file of this name exists; what cannot be a file's name is none."""
+    """Whether `load_checkpoint` has something to say of a name: a file, or a folder with a model.
+
+    What cannot be a file's name is none.
+    """
     try:
-        return Path(name).is_file()
+        return Path(name).is_file() or (
+            Path(name).is_dir() and foreign_kind(Path(name)) is not None
+        )
     except OSError:
         return False
 

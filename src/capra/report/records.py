@@ -81,7 +81,7 @@ def _content(path: Path) -> bytes:
 
 def _parsed(path: Path, content: bytes) -> Any:
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"record {path} is not UTF-8: {error.reason}") from None
     try:

@@ -122,7 +122,7 @@ def certificate_lines(record: Record) -> list[str]:
     what = (
         f"{record['model']}, caches of 0 .. {record['max_context']}, 1 .. {record['max_rows']} rows"
     )
-    lines = [f"{what}: {'certified' if record['certified'] else 'NOT CERTIFIED'}"]
+    lines = [f"{what}: {_certified(record) if record['certified'] else 'NOT CERTIFIED'}"]
     counts = (("graphs", graphs, "rows equal to the plain steps'"),
               ("programs", programs, "instructions equal to their graphs"))  # fmt: skip
     for kind, by_role, claim in counts:
@@ -133,6 +133,21 @@ def certificate_lines(record: Record) -> list[str]:
         lines.append(f"programs of blocks at caches {' '.join(map(str, record['program_caches']))}")
     lines.append(f"{record['terms']:,} terms; digest of the steps' functions {record['digest']}")
     return lines
+
+
+def _certified(record: Record) -> str:
+    """What a certificate covers, and what it does not."""
+    match record["programs_covered"]:
+        case "none":
+            return "graphs certified; programs not checked (--instructions checks them)"
+        case "some caches":
+            count = len(record["program_caches"])
+            return (
+                f"graphs certified; programs certified at {counted(count, 'cache')}, not checked "
+                "at the others"
+            )
+        case _:
+            return "graphs and programs certified"
 
 
 def evaluation_table(record: Record) -> PlainTable:

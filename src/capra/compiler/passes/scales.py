@@ -69,6 +69,21 @@ def assign_scales(graph: Graph, ranges: Ranges) -> Scales:
     return Scales(scale, product, softmax_index, addends)
 
 
+def missing_ranges(graph: Graph, ranges: Ranges) -> tuple[str, ...]:
+    """The tags whose ranges the scales need and do not have, in the order of the graph.
+
+    Of tensors that share a scale one range is enough, so only the first of them is named.
+    """
+    group = _groups(graph)
+    real = [n for n in graph if not n.is_index and graph.is_materialized(n.name)]
+    known = {group[node.name] for node in real if node.tag in ranges.values}
+    missing: dict[str, str] = {}
+    for node in real:
+        if group[node.name] not in known:
+            missing.setdefault(group[node.name], node.tag)
+    return tuple(dict.fromkeys(missing.values()))
+
+
 def _limits(graph: Graph, ranges: Ranges) -> Mapping[str, float]:
     """The range of every int8 tensor: that of its group."""
     group = _groups(graph)

@@ -1,6 +1,7 @@
 """Workers as actors of a Ray cluster. Needs `pip install '.[ray]'` in the checkout."""
 
 import os
+import re
 import signal
 import socket
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ AUTO: Final = "auto"
 """The address of the Ray that runs on this machine already."""
 
 CONNECT_SECONDS: Final = 10.0
+
+_PORT: Final = re.compile(r"[0-9]{1,5}")
 
 
 class RayPool:
@@ -93,7 +96,7 @@ def _check_address(address: str) -> None:
     if address in (LOCAL, AUTO):
         return
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not _PORT.fullmatch(port):
         raise InputError(f"the address is {address!r}, expected {AUTO}, {LOCAL} or HOST:PORT")
     try:
         socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()

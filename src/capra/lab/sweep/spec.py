@@ -52,11 +52,15 @@ def load_sweep(path: Path) -> Sweep:
     `load_model` raises for a model that cannot be loaded.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:  # of TOML or of UTF-8
         raise InputError(f"{path} is not a TOML file: {error}") from None
+    except RecursionError:
+        raise InputError(
+            f"{path} is nested too deeply, expected [[grid]] tables of lists"
+        ) from None
     grids = [_axes(grid, f"{path}: grid {n}") for n, grid in enumerate(_grids(document, path), 1)]
     size = sum(prod(len(values) for values in axes.values()) for axes in grids)
     if size > MAX_CELLS:
