@@ -29,6 +29,7 @@ RECORD_KINDS: Final = "report/kinds.py"
 _CLI: Final = "tests/test_cli.py"
 _TARGETS: Final = ("tests/lm/test_target.py", "tests/spec_decode/test_decode.py", _CLI)
 CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "cli/bench.py": ("tests/lab/test_bench.py",),
     "cli/certify.py": (_CLI,),
     "cli/decode.py": ("tests/lab/test_commands.py", _CLI),
     "cli/experiments.py": ("tests/lab/test_commands.py",),

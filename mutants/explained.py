@@ -13,7 +13,6 @@ _MULTIPLES: Final = (
 
 _ONE_PLACE: Final = "one place goes in, so one comes out, which is the last as well as the first"
 _EQUAL_PLACES: Final = "the places of an operation are all of the same shape"
-_VECTOR: Final = "of a vector only its offset and its columns become fields of an instruction"
 _EQUAL_LENGTHS: Final = "they are of one length, which `strict` states"
 _BUFFERS_NAME: Final = (
     "every place of a buffer holds the text that names the buffer's node, one object"
@@ -70,8 +69,8 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "while parent[name] is not name:",
         ): "another object of the same text is replaced by the table's own one step later",
         (
-            "softmax_index[node.name] = rescale_for(operand[0] * EXP_STEPS_PER_UNIT)",
-            "softmax_index[node.name] = rescale_for(operand[ -1] * EXP_STEPS_PER_UNIT)",
+            "index = operand[0] * EXP_STEPS_PER_UNIT",
+            "index = operand[ -1] * EXP_STEPS_PER_UNIT",
         ): _ONE_INPUT,
         (
             "group_range[root] = max(limit, group_range.get(root, 0.0))",
@@ -381,12 +380,6 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "@lru_cache(maxsize= 4097)",
         ): _CACHE_SIZE,
         (
-            "for tensor, run in groupby(zip(ops, last_instruction, strict=True), "
-            "lambda o: o[0].tensor):",
-            "for tensor, run in groupby(zip(ops, last_instruction, strict=False), "
-            "lambda o: o[0].tensor):",
-        ): _EQUAL_LENGTHS,
-        (
             "for op, end in zip(ops, last_instruction, strict=True):",
             "for op, end in zip(ops, last_instruction, strict=False):",
         ): _EQUAL_LENGTHS,
@@ -414,14 +407,6 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "rows, cols = places[0].rows, places[0].cols",
             "rows, cols = places[0].rows, places[ -1].cols",
         ): _EQUAL_PLACES,
-        (
-            "yield 0, tuple(Place(p.buffer, p.offset, 1, words, words) for p in places)",
-            "yield 0, tuple(Place(p.buffer, p.offset, 2, words, words) for p in places)",
-        ): _VECTOR,
-        (
-            "yield 0, tuple(Place(p.buffer, p.offset, 1, words, words) for p in places)",
-            "yield 0, tuple(Place(p.buffer, p.offset, 0, words, words) for p in places)",
-        ): _VECTOR,
     },
     "src/capra/compiler/overlap.py": {
         (

@@ -43,8 +43,8 @@ from capra.sim.device import Execution
 
 SCRIPT = Path(sys.executable).with_name("capra")
 COMMANDS = (
-    "decode", "table", "grid", "trace", "anatomy", "causality", "serving", "plan", "sweep",
-    "report", "compile", "dis", "profile", "replay", "certify", "eval", "train",
+    "decode", "bench", "table", "grid", "trace", "anatomy", "causality", "serving", "plan",
+    "sweep", "report", "compile", "dis", "profile", "replay", "certify", "eval", "train",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from capra.isa.instruction import Instruction
+from capra.isa.spec import Phase
 from capra.isa.timing import Counters
 
 PHASES_OF: Mapping[str, tuple[str, ...]] = {

@@ -294,8 +294,9 @@ def test_a_models_chip_holds_its_blocks_at_every_corner_of_the_context(
         target, context = ChipTarget(model, optimize=optimize), model.config.context
         for rows in (1, 5, BLOCK_ROWS):
             for cache in (0, context - rows):
-                target.program("verify", rows, cache)
-                target.program("prefill", rows, cache)
+                for role in ("verify", "prefill"):
+                    program = target.program(role, rows, cache)
+                    assert program.chip == model.config.chip
 
 
 def test_the_packaged_models_weights_do_not_fit_its_scratchpad() -> None:

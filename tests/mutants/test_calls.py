@@ -69,7 +69,7 @@ def test_the_calls_of_this_project_are_all_there() -> None:
         "compiler/pipeline.py compile_graph: check_buffers",
         "compiler/pipeline.py compile_graph: check_program",
         "certify/certificate.py _Certifier._certify_programs: check_instructions",
-        "cosim/verify.py Verifier.finish: difference",
+        "cosim/verify.py Verifier._replay: difference",
         "report/records.py read_records: check_record",
         "report/kinds.py : comparison_is_of_both_runs",
         "spec_decode/decode.py decode: _check",

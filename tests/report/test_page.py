@@ -247,7 +247,7 @@ def test_what_was_verified_is_on_the_page() -> None:
     assert logits[1] == f"{tensors['logits']['relative_l2']:.2%}"
     certify, replay = RECORDS["certify"](), RECORDS["replay"]()
     assert f"{certify['terms']:,} terms; digest of the steps" in text
-    assert "random, caches of 0 .. 1, 1 .. 2 rows: certified" in text
+    assert "random, caches of 0 .. 1, 1 .. 2 rows: graphs and programs certified" in text
     said = "verilator: 1 program replayed on the RTL, all equal in every word and counter: "
     assert f"{said}{replay['cycles']:,} cycles in 0.50 s (Verilator 5.006)" in text
     facts = Reader(summary_section(Source("sweep", RECORDS["sweep"]()))).texts["dd"]

@@ -478,8 +478,12 @@ def test_cycles_of_a_program_that_are_not_those_of_its_units_are_refused() -> No
 def test_programs_without_a_ratio_each_are_refused() -> None:
     whole = RECORDS["anatomy"]()
     program = whole["draft"]
-    head = {key: whole[key] for key in ("kind", "capra", "command", "date", "settings", "files")}
-    record = head | {"programs": [program, program], "ratios": [1.0, 1.0]}
+    head = {key: whole[key] for key in ("kind", "capra", "command", "date", "files")}
+    record = (
+        head
+        | {"settings": {"files": ["a.ga2", "b.ga2"]}}
+        | {"programs": [program, program], "ratios": [1.0, 1.0]}
+    )
     check_record("file", record)
     record["ratios"] = [1.0]
     with pytest.raises(

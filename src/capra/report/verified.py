@@ -81,10 +81,19 @@ def _certified(where: str, value: Record) -> None:
         raise fail(f"{where}.graphs", value["graphs"], "at least one, as certified says")
 
 
+def _covered(where: str, value: Record) -> None:
+    """Programs are covered where some were certified, at the caches that are named."""
+    none = value["programs_covered"] == "none"
+    for key in ("programs", "program_caches"):
+        if value["certified"] and bool(value[key]) is none:
+            raise fail(f"{where}.{key}", value[key], f"{'none' if none else 'some'}, as covered")
+
+
 CERTIFY: Final = object_with(
-    _certified,
+    _certified, _covered,
     model=text, max_context=whole, max_rows=positive, optimize=list_of(text), certified=flag,
     graphs=_counts, programs=_counts, program_caches=list_of(whole), terms=whole, digest=text,
+    programs_covered=one_of(("none", "some caches", "all caches")),
     failure=nullable(
         object_with(
             program=text, row=nullable(whole), tensor=text, operation=text, reason=text
