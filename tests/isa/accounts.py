@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from capra.isa.instruction import Instruction
+from capra.isa.spec import Phase
 from capra.isa.timing import Counters
 
 PHASES_OF: Mapping[str, tuple[str, ...]] = {
@@ -34,7 +35,9 @@ def phases_in(code: Sequence[Instruction]) -> set[str]:
 
 
 def check_accounts(
-    code: Sequence[Instruction], counters: Counters, phases: Mapping[str, int]
+    code: Sequence[Instruction],
+    counters: Counters,
+    phases: Mapping[Phase, int] | Mapping[str, int],
 ) -> None:
     """Assert that every phase is of an instruction of the code, that none is negative or 0, that
     phases sum to units and units to the total, and that fetches are two cycles each."""
@@ -46,4 +49,4 @@ def check_accounts(
     assert {unit: n for unit, n in counters.by_unit().items() if n} == units
     assert all(cycles >= 0 for cycles in counters.by_unit().values())
     assert sum(counters.by_unit().values()) == counters.total == sum(phases.values())
-    assert phases.get("fetch", 0) == counters.control == 2 * len(code)
+    assert units["control"] == counters.control == 2 * len(code)
