@@ -109,7 +109,7 @@ def test_what_there_is_room_for_fits(seed: int, optimize: Optimization) -> None:
     """Every smaller program of those that the compiler vouches for without making them."""
     model, *_ = random_run(seed)
     found = set()
-    for words in (256, 512, 1024, 2048, 4096, 1 << 14):
+    for words in (64, 256, 512, 1024, 2048, 4096, 1 << 14):
         chip = Chip(external_words=1 << 14, scratchpad_words=words)
         target = ChipTarget(
             replace(model, config=replace(model.config, chip=chip)), optimize=optimize
