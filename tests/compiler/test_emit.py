@@ -3,12 +3,16 @@
 from dataclasses import replace
 
 import pytest
+from tests.compiler.random_graphs import random_graph
 
 from capra.compiler.optimization import LEVELS
 from capra.compiler.passes import emit
+from capra.compiler.passes.scales import assign_scales
+from capra.compiler.passes.tile import tile_operations
+from capra.compiler.passes.views import place_tensors
 from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import Graph
-from capra.ir.ranges import Ranges
+from capra.ir.ranges import Ranges, record_ranges
 from capra.isa.chip import Chip
 from capra.isa.program import Program
 from capra.lm.graphs import verifier_graph
@@ -223,3 +227,27 @@ def test_a_program_is_the_same_whatever_was_compiled_before(level: str) -> None:
     for cache, program in enumerate(shared):
         emit.forget_tiles()
         assert verifier(cache) == program
+
+
+@pytest.mark.parametrize("graph_seed", range(30))
+def test_instructions_and_external_words_are_known_before_emission(graph_seed: int) -> None:
+    random = random_graph(graph_seed)
+    ranges = record_ranges(random.graph, random.leaves)
+    for depth in (256, 300):
+        chip = Chip(operand_depth=depth)
+        program = compile_graph(random.graph, ranges, chip)
+        scales, places = assign_scales(random.graph, ranges), place_tensors(random.graph)
+        ops = tile_operations(random.graph, scales, places, depth)
+        assert emit.count_instructions(ops) == len(program.instructions)
+        assert emit.external_words(random.graph) == max(slot.end for slot in program.external)
+
+
+def test_parts_of_a_long_product_are_counted() -> None:
+    graph = Graph("g")
+    graph.input("x", 5, 700)
+    graph.scores("p", "x", "x")
+    graph.output("p")
+    ranges, chip = Ranges({"x": 1.0, "p": 1.0}), Chip()
+    program = compile_graph(graph, ranges, chip)
+    ops = tile_operations(graph, assign_scales(graph, ranges), place_tensors(graph), 256)
+    assert emit.count_instructions(ops) == len(program.instructions) == 12 + 4

@@ -2,11 +2,13 @@
 
 import random
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from tests.lm.samples import gaussian_model
 
 from capra.compiler.optimization import O0, O1, Optimization
+from capra.compiler.pipeline import Room
 from capra.errors import CapacityError
 from capra.isa.chip import Chip
 from capra.lm.model import LanguageModel, ModelConfig
@@ -99,3 +101,35 @@ def test_some_random_runs_are_refused_and_some_are_not(optimize: Optimization) -
         except CapacityError:
             refused += 1
     assert len(SEEDS) // 4 <= refused <= 3 * len(SEEDS) // 4
+
+
+@pytest.mark.parametrize("seed", range(8))
+@LEVELS
+def test_what_there_is_room_for_fits(seed: int, optimize: Optimization) -> None:
+    """Every smaller program of those that the compiler vouches for without making them."""
+    model, *_ = random_run(seed)
+    found = set()
+    for words in (64, 256, 512, 1024, 2048, 4096, 1 << 14):
+        chip = Chip(external_words=1 << 14, scratchpad_words=words)
+        target = ChipTarget(
+            replace(model, config=replace(model.config, chip=chip)), optimize=optimize
+        )
+        for rows, cache in ((5, 9), (3, 4)):
+            room = target.room("verify", rows, cache)
+            found.add(room)
+            if room.for_all:
+                for count, cached in product(range(2, rows + 1), range(cache + 1)):
+                    target.program("verify", count, cached)
+            elif room.for_shorter_caches and compiles(target, rows, cache):
+                for cached in range(1, cache):
+                    target.program("verify", rows, cached)
+    assert Room(True, True) in found and Room(False, False) in found
+
+
+def compiles(target: ChipTarget, rows: int, cache: int) -> bool:
+    """True where the program of a block fits."""
+    try:
+        target.program("verify", rows, cache)
+    except CapacityError:
+        return False
+    return True

@@ -11,8 +11,8 @@ from capra.compiler.ops import Op
 from capra.compiler.optimization import O0, Optimization
 from capra.compiler.overlap import check_buffers, check_program
 from capra.compiler.passes.block_attention import block_attention
-from capra.compiler.passes.buffers import allocate_buffers, words_apart, words_stacked
-from capra.compiler.passes.emit import emit_program
+from capra.compiler.passes.buffers import allocate_buffers, words_piled, words_stacked
+from capra.compiler.passes.emit import count_instructions, emit_program, external_words
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.tile import tile_operations
 from capra.compiler.passes.transfers import join_transfers
@@ -88,28 +88,32 @@ def compile_graph(
 
 
 class Room(NamedTuple):
-    """Which smaller programs surely fit the scratchpad as well, beside the one that was looked at.
+    """Which programs surely fit a chip if they are like one that was looked at, but smaller.
 
-    Smaller programs are those of graphs that a model builds in the same way. Neither says anything
-    about the other memories, which smaller programs need less of.
+    That is, programs of graphs that a model builds in the same way. False says nothing.
     """
 
     for_all: bool
-    """Those of fewer rows and of shorter caches: no two buffers need to share a word."""
+    """Those of as many rows or fewer, and of as long a cache or a shorter one."""
     for_shorter_caches: bool
-    """Those of as many rows and a cache that is shorter, but not empty."""
+    """If that program fits: those of as many rows and a cache that is shorter, but not empty."""
 
 
 def find_room(graph: Graph, ranges: Ranges, chip: Chip, optimize: Optimization = O0) -> Room:
-    """What the scratchpad has room for, without emitting anything."""
+    """What a chip has room for, without emitting anything."""
     scales = assign_scales(graph, ranges)
-    # Whether softmaxes can share their zeros depends on the number of rows.
-    apart = _lower(graph, scales, chip, optimize - {"shared-zeros"})
-    if words_apart(apart.ops) <= chip.scratchpad_words:
+    attempts = _attempts(optimize)
+    # The last attempt has the most instructions. Row by row, fewer rows are some of its operations.
+    plain = _lower(graph, scales, chip, attempts[-1]).ops
+    words, entries = chip.scratchpad_words, chip.program_entries
+    if (
+        external_words(graph) <= chip.external_words
+        and count_instructions(plain) <= entries
+        and words_piled(plain) <= words
+    ):
         return Room(for_all=True, for_shorter_caches=True)
-    attempts = (_lower(graph, scales, chip, attempt).ops for attempt in _attempts(optimize))
-    stacks = any(words_stacked(ops) <= chip.scratchpad_words for ops in attempts)
-    return Room(for_all=False, for_shorter_caches=stacks)
+    lowered = (_lower(graph, scales, chip, attempt).ops for attempt in attempts)
+    return Room(False, any(words_stacked(ops) <= words for ops in lowered))
 
 
 def _attempts(optimize: Optimization) -> tuple[Optimization, ...]:

@@ -3,7 +3,7 @@
 A run is refused before it starts or it ends. What programs need of external memory and of the
 program memory grows with their rows and their cache, so the largest ones speak for all. The
 scratchpad is another matter: a shorter cache may leave holes that a longer one does not. Where the
-compiler cannot say that all smaller programs fit too, every one of them is compiled.
+compiler cannot say of the largest program that all smaller ones fit too, they are compiled.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from capra.compiler.pipeline import Room
-from capra.errors import CapacityError
 from capra.ir.graph import MAX_DIMENSION
 from capra.isa.program import Program
 
@@ -27,7 +26,7 @@ class Programs(Protocol):
         ...
 
     def room(self, role: "Role", rows: int, cache: int) -> Room:
-        """Which smaller programs surely fit as well."""
+        """Which programs like that of a shape, but smaller, surely fit."""
         ...
 
 
@@ -78,24 +77,14 @@ def check_run(programs: Programs, shapes: RunShapes) -> None:
     for rows, cache in shapes.prefills():
         programs.program("prefill", rows, cache)
     _check_caches(programs, "step", 1, shapes.first_cache, shapes.last_cache)
-    if shapes.most_rows > 1 and not _fits_all(programs, shapes.most_rows, shapes.last_cache):
-        for rows in range(shapes.most_rows, 1, -1):
-            last = shapes.last_cache_of(rows)
-            _check_caches(programs, "verify", rows, shapes.first_cache, last)
-
-
-def _fits_all(programs: Programs, rows: int, cache: int) -> bool:
-    """True when blocks of so many rows or fewer surely fit after so long a cache or a shorter one.
-
-    The largest of them may reach past the context, and is then only compared with.
-    """
-    if rows + cache > MAX_DIMENSION or not programs.room("verify", rows, cache).for_all:
-        return False
-    try:
-        programs.program("verify", rows, cache)
-    except CapacityError:
-        return False
-    return True
+    rows, last = shapes.most_rows, shapes.last_cache
+    # The largest block may reach past the context, and is then only compared with.
+    fits = rows + last <= MAX_DIMENSION and programs.room("verify", rows, last).for_all
+    if rows > 1 and not fits:
+        for count in range(rows, 1, -1):
+            _check_caches(
+                programs, "verify", count, shapes.first_cache, shapes.last_cache_of(count)
+            )
 
 
 def _check_caches(programs: Programs, role: "Role", rows: int, first: int, last: int) -> None:

@@ -173,7 +173,7 @@ class ChipTarget(IntegerTarget):
         return compile_graph(graph, self.model.ranges, chip, optimize=self.optimize)
 
     def room(self, role: Role, rows: int, cache: int) -> Room:
-        """Which programs smaller than that of a shape surely fit the scratchpad too."""
+        """Which programs like that of a shape, but smaller, surely fit the chip."""
         graph, chip = self.graph(role, rows, cache), self.model.config.chip
         return find_room(graph, self.model.ranges, chip, self.optimize)
 

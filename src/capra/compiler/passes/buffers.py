@@ -5,8 +5,8 @@ word through any view. Two buffers may share words when their lives do not meet;
 after its last operation, so an operation never writes over what it reads.
 
 First fit, in the order of first use, comes first. It leaves holes: a longer cache may fit where a
-shorter one does not. Where it fails, other layouts are tried, and last of them a stack, which needs
-more words but never more for smaller buffers (see `words_stacked`).
+shorter one does not. Where it fails, other layouts are tried, and last of them stacks, which need
+more words but never more for smaller buffers (see `words_stacked` and `words_piled`).
 """
 
 from bisect import insort
@@ -69,11 +69,6 @@ def allocate_buffers(
     return {name: Buffer(name, bases[name], *life) for name, life in lives.items()}
 
 
-def words_apart(ops: Sequence[Op]) -> int:
-    """The words of all buffers together: what they need when none shares a word with another."""
-    return sum(life.words for life in _live_ranges(ops).values())
-
-
 def words_stacked(ops: Sequence[Op]) -> int:
     """The words that the buffers need as a stack, a layout that `allocate_buffers` tries.
 
@@ -81,7 +76,17 @@ def words_stacked(ops: Sequence[Op]) -> int:
     whatever the holes. So the same operations on smaller buffers never need more.
     """
     lives = _live_ranges(ops)
-    return _end(lives, _stacked(lives))
+    return _end(lives, _stacked(lives, _longest_first(lives)))
+
+
+def words_piled(ops: Sequence[Op]) -> int:
+    """The words of a stack in the order of first use, which `allocate_buffers` tries last.
+
+    It needs more words, but some of the operations, on smaller buffers, never need more than all of
+    them, as long as every buffer that is left keeps its first operation.
+    """
+    lives = _live_ranges(ops)
+    return _end(lives, _stacked(lives, lives))
 
 
 def _first_fit(lives: _Lives, *, reuse: bool) -> _Bases:
@@ -103,7 +108,8 @@ def _another_layout(lives: _Lives, limit: int) -> _Bases | None:
     layouts: tuple[Callable[[], _Bases], ...] = (
         lambda: _in_gaps(lives, largest_first),
         lambda: _in_gaps(lives, _longest_first(lives)),
-        lambda: _stacked(lives),
+        lambda: _stacked(lives, _longest_first(lives)),
+        lambda: _stacked(lives, lives),
     )
     bases = (layout() for layout in layouts)
     return next((found for found in bases if _end(lives, found) <= limit), None)
@@ -123,10 +129,10 @@ def _longest_first(lives: _Lives) -> list[str]:
     return sorted(lives, key=lambda name: lives[name].first - lives[name].last)
 
 
-def _stacked(lives: _Lives) -> _Bases:
-    """Each buffer on top of all that it meets, those that live longest at the bottom."""
+def _stacked(lives: _Lives, order: Iterable[str]) -> _Bases:
+    """Each buffer, in this order, on top of all that it meets."""
     bases: _Bases = {}
-    for name in _longest_first(lives):
+    for name in order:
         met = (other for other in bases if lives[other].meets(lives[name]))
         bases[name] = max((bases[other] + lives[other].words for other in met), default=0)
     return bases

@@ -6,9 +6,10 @@ instruction moves a vector and the rows do not follow each other, or several whe
 longer than its field can say. Every other field holds what a graph's dimensions allow.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
+from math import ceil
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from capra.isa.code import Code
 from capra.isa.instruction import Row, row
 from capra.isa.origin import Origin
 from capra.isa.program import Program, Slot, SlotKind, TensorHome
-from capra.isa.spec import BY_MNEMONIC
+from capra.isa.spec import ARRAY_SIZE, BY_MNEMONIC
 from capra.numerics import Int64Array
 
 
@@ -65,6 +66,32 @@ def emit_program(
         tensors=_homes(graph, scales, places, ops, buffers, last_instruction),
         origins=_origins(graph, ops, last_instruction),
     )
+
+
+def count_instructions(ops: Iterable[Op]) -> int:
+    """Instructions of a program of these operations, HALT included."""
+    return 1 + sum(map(_instructions_of, ops))
+
+
+def _instructions_of(op: Op) -> int:
+    match op:
+        case Load():
+            return len(list(_chunks("LD", op.dst)))
+        case Store():
+            return len(list(_chunks("ST", op.src)))
+        case Product(a=a, dst=dst):
+            inner = ceil(a.cols / op.depth)
+            return ceil(dst.rows / ARRAY_SIZE) * ceil(dst.cols / ARRAY_SIZE) * inner
+        case AddRows():
+            return len(list(_chunks("VADD", op.dst, op.a, op.b)))
+        case Requantize() | SoftmaxRow() | ArgmaxRow():
+            return 1
+
+
+def external_words(graph: Graph) -> int:
+    """Words of external memory that a program of a graph needs."""
+    slots = [node.name for node in graph if node.kind in LEAVES] + list(graph.outputs)
+    return sum(graph[name].rows * graph[name].cols for name in slots)
 
 
 def _external_map(
