@@ -176,13 +176,26 @@ def test_a_certificate_is_counted_by_role() -> None:
         "programs_covered": "none",
     }  # fmt: skip
     lines = certificate_lines(record)
+<<<<<<< ours
     assert lines[0] == (
         "m, caches of 0 .. 6, 1 .. 3 rows: graphs certified; programs not checked (--instructions "
         "checks them)"
+=======
+    what = "m, caches of 0 .. 6, 1 .. 3 rows: "
+    assert lines[0] == (
+        f"{what}graphs certified; programs not checked (--instructions checks them)"
+>>>>>>> theirs
     )
     assert lines[1] == "graphs: 9 step, 1,021 verify: rows equal to the plain steps'"
     assert lines[2:] == ["12,345 terms; digest of the steps' functions abc"]
-    record |= {"certified": False, "programs": {"step": 2}, "program_caches": [0, 5]}
+    programs = {"programs": {"step": 2}, "program_caches": [0, 5]}
+    some = record | programs | {"programs_covered": "some caches"}
+    assert certificate_lines(some)[0] == (
+        f"{what}graphs certified; programs certified at 2 caches, not checked at the others"
+    )
+    whole = record | programs | {"programs_covered": "all caches"}
+    assert certificate_lines(whole)[0] == f"{what}graphs and programs certified"
+    record |= {"certified": False, **programs}
     lines = certificate_lines(record)
     assert lines[0].endswith(": NOT CERTIFIED")
     assert lines[2] == "programs: 2 step: instructions equal to their graphs"
