@@ -176,15 +176,9 @@ def test_a_certificate_is_counted_by_role() -> None:
         "programs_covered": "none",
     }  # fmt: skip
     lines = certificate_lines(record)
-<<<<<<< ours
-    assert lines[0] == (
-        "m, caches of 0 .. 6, 1 .. 3 rows: graphs certified; programs not checked (--instructions "
-        "checks them)"
-=======
     what = "m, caches of 0 .. 6, 1 .. 3 rows: "
     assert lines[0] == (
         f"{what}graphs certified; programs not checked (--instructions checks them)"
->>>>>>> theirs
     )
     assert lines[1] == "graphs: 9 step, 1,021 verify: rows equal to the plain steps'"
     assert lines[2:] == ["12,345 terms; digest of the steps' functions abc"]
