@@ -153,6 +153,7 @@ class ChipTarget(IntegerTarget):
         self._device: Device = device or SimulatedDevice(model.config.chip)
         self._programs: OrderedDict[tuple[Role, int, int], Program] = OrderedDict()
         self._kept_instructions = 0
+        self._fitting: set[RunShapes] = set()
 
     def program(self, role: Role, rows: int, cache: int) -> Program:
         """The compiled program of a shape; CapacityError if it does not fit the chip."""
@@ -184,7 +185,9 @@ class ChipTarget(IntegerTarget):
                 prompt, new_tokens, speculative_tokens, self.max_context, PREFILL_ROWS,
                 is_shortened=SHORT_LAST_BLOCK in self.optimize,
             )  # fmt: skip
-            check_run(self, shapes)
+            if shapes not in self._fitting:
+                check_run(self, shapes)
+                self._fitting.add(shapes)
 
     def run(
         self, role: Role, rows: FloatArray, cached: int, cache: Mapping[str, Int64Array]
