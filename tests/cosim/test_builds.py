@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from capra.cosim import builds
 from capra.cosim.builds import kept
 from capra.errors import CosimError
 
@@ -119,7 +118,7 @@ def test_a_full_disk_is_refused_and_leaves_no_bench(
         raise OSError(28, "No space left on device", str(target))
 
     compiler = Compiler(tmp_path)
-    monkeypatch.setattr(builds.shutil, "copy", full)
+    monkeypatch.setattr("shutil.copy", full)
     with pytest.raises(CosimError, match=r"^cannot build .*/new: No space left on device$"):
         compiler.bench()
     monkeypatch.undo()
@@ -149,7 +148,7 @@ def test_where_make_cannot_build_the_temporary_folder_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """GNU make refuses folders with spaces."""
-    monkeypatch.setattr(builds.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     compiler = Compiler(tmp_path / "a b", "pwd >new")
     compiler.directory.parent.mkdir(parents=True)
     where = compiler.bench(program=False).read_text()

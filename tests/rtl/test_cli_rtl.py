@@ -4,6 +4,9 @@ The faults are injected into a copy of the RTL, so that the whole way is tested:
 compare, say.
 """
 
+import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -89,6 +92,38 @@ def test_waveforms(
     assert len(content) > 10_000
     if ending == "vcd":
         assert b"u_sequencer" in content
+
+
+def on_a_terminal(*arguments: object) -> str:
+    """What a command shows on a terminal of its own; it must succeed."""
+    main, other = pty.openpty()
+    command = [sys.executable, "-m", "capra", *map(str, arguments)]
+    with subprocess.Popen(  # noqa: S603
+        command, stdin=other, stdout=other, stderr=other, env={**os.environ, "TERM": "xterm"}
+    ) as process:
+        os.close(other)
+        shown = b""
+        try:
+            while part := os.read(main, 1 << 16):
+                shown += part
+        except OSError:  # the end, as Linux tells it
+            pass
+    os.close(main)
+    assert process.returncode == 0, shown
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+
+
+@pytest.mark.parametrize("command", ["decode", "replay"])
+def test_replays_show_how_far_they_are(icarus: Simulator, program: Path, command: str) -> None:
+    options = ("--model", "random", "-n", 3) if command == "decode" else (program,)
+    shown = on_a_terminal(command, *options, "--rtl", icarus)
+    replayed = re.search(r"icarus: (\d+) programs? replayed on the RTL, all equal", shown)
+    assert replayed
+    bars = re.findall(r"programs on icarus[^\r\n]*? (\d+)/(\d+) ", shown)
+    assert bars[0] == ("0", replayed[1])
+    assert bars[-1] == (replayed[1], replayed[1])
+    if command == "decode":
+        assert shown.count("[plain] 0 ") == shown.count("[speculative] 0 ") == 1
 
 
 def assert_refused(result: Result, *parts: str) -> None:

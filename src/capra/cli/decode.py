@@ -85,12 +85,14 @@ def decode(
     certified = (CertifyingTarget(target), CertifyingTarget(target)) if certify else None
     through = certified or (None, None)
 
-    with progress_bar("tokens", 2 * max_new_tokens, hidden=not as_json) as advance:
+    # A bar and a text that grows do not share a terminal, and replays want a bar.
+    streams = not as_json and verifier is None
+    texts = {label: _Stream(label, tokens, detokenize) for label in ("plain", "speculative")}
+
+    with progress_bar("tokens", 2 * max_new_tokens, hidden=streams) as advance:
 
         def on_tokens(label: str) -> Callable[[Sequence[int]], None]:
-            if as_json:
-                return lambda fresh: advance(count=len(fresh))
-            return _Stream(label, tokens, detokenize)
+            return texts[label] if streams else lambda fresh: advance(count=len(fresh))
 
         plain = runs.plain(on_tokens("plain"), through[0])
         speculative = runs.speculative(plain, on_tokens("speculative"), through[1])
@@ -108,6 +110,9 @@ def decode(
     else:
         from capra.report.tables import comparison_table, run_certificate_line, verdict
 
+        if not streams:
+            texts["plain"](plain.tokens)
+            texts["speculative"](speculative.tokens)
         print("\n")
         print_table(comparison_table(record))
         print(f"\n{verdict(record)}")

@@ -17,7 +17,15 @@ from capra.cli.options import (
     count,
     positive,
 )
-from capra.cli.output import describe, finish_replays, print_json, print_rtl, print_table, say
+from capra.cli.output import (
+    describe,
+    finish_replays,
+    print_json,
+    print_rtl,
+    print_table,
+    progress_bar,
+    say,
+)
 from capra.cli.runs import chosen_model
 from capra.errors import InputError
 
@@ -139,7 +147,7 @@ def replay(
 
     simulators = parse_simulators(rtl)
     program = load_program(file)
-    verifier = replay_program(program, simulators, seed, wave)
+    verifier = replay_program(program, simulators, seed, wave, progress_bar)
     record = {
         "program": program.name,
         "seed": seed,
