@@ -64,6 +64,7 @@ def of_scales(change: Callable[[Scales], Scales], at: str) -> Certificate:
     return certify(replace(honest, scales=scales), CACHE, ROWS)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("optimize", [O0, O1], ids=["O0", "O1"])
 @pytest.mark.parametrize("name", MODELS)
 def test_an_exact_model_is_certified(name: str, optimize: Optimization) -> None:
@@ -105,6 +106,7 @@ def test_an_optimized_program_whose_mask_is_wrong_is_refused(
     assert certificate.failure.tensor == "the program"
 
 
+@pytest.mark.full
 def test_prefills_are_certified_as_far_as_a_session_makes_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -268,6 +270,7 @@ def both(row: int, seen: int, wrong: int) -> Callable[[str], str]:
 _SHIFTED_KEYS = "l0.k.r1 = slice_rows l0.k.all start=1"
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("change", "row", "tensor", "operation", "reason"),
     [

@@ -85,7 +85,8 @@ def test_a_tool_runs_in_its_folder_and_keeps_its_temporary_files_there(
 ) -> None:
     monkeypatch.setenv("TMPDIR", "/nowhere")
     monkeypatch.setenv("MAKEFLAGS", "-j9")
-    script = 'pwd; echo "$TMPDIR$TMP$TEMP$MAKEFLAGS"; read line || echo no input; exit 4'
+    monkeypatch.setenv("MAKELEVEL", "1")
+    script = 'pwd; echo "$TMPDIR$TMP$TEMP$MAKEFLAGS$MAKELEVEL"; read line || echo no input; exit 4'
     assert run(["sh", "-c", script], tmp_path) == (4, f"{tmp_path}\n...\nno input\n")
 
 

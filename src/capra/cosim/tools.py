@@ -64,12 +64,12 @@ def start(command: Sequence[str], cwd: Path) -> "subprocess.Popen[str]":
     cannot be started.
     """
     here = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), ".")
-    # A make around us must not share its jobs.
-    environment = {**os.environ, **here, "MAKEFLAGS": ""}
+    # A make around us must not share its jobs, nor be counted.
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
     program = Path(shutil.which(command[0]) or command[0]).absolute()  # PATH may be relative
     try:
         return subprocess.Popen(  # noqa: S603
-            [str(program), *command[1:]], cwd=cwd, env=environment, encoding="utf-8",
+            [str(program), *command[1:]], cwd=cwd, env=environment | here, encoding="utf-8",
             errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )  # fmt: skip
