@@ -2,6 +2,9 @@
 
 BIN := .venv/bin
 
+# Commands that tests start, and the second run, find what is compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test test-full check lint-rtl bench bench-peers bench-docs synth coverage formal mutants mutants-ci \
     mutants-general generate clean
 
@@ -14,12 +17,15 @@ demo: setup
 	@$(BIN)/capra decode
 	@sh scripts/demo_rtl.sh $(BIN)/capra
 
+# Two workers on two cores: threads of a library would only get in their way.
+test test-full: export OPENBLAS_NUM_THREADS = 1
+
 test: setup
 	@$(BIN)/pytest -n 2
 
-# The whole sweep of the text model: minutes instead of seconds.
+# All tests, those marked `full` too: whole batteries, both simulators, the sweep of the text model.
 test-full: setup
-	@CAPRA_FULL=1 $(BIN)/pytest -n 2 tests/system tests/lm/test_evaluate.py
+	@$(BIN)/pytest -n 2 -m ""
 
 check: setup lint-rtl
 	@$(BIN)/ruff check .
@@ -56,7 +62,7 @@ synth: setup
 # Verilator; fails where either is below 95 %. tests/system is no unit test: it runs everything.
 coverage: setup
 	@mkdir -p build && rm -f build/.coverage*
-	@$(BIN)/coverage run -m pytest -n 2 -k "not verilator" $(addprefix --ignore=tests/,$(NO_UNIT_TESTS))
+	@$(BIN)/coverage run -m pytest -n 2 -m "" -k "not verilator" $(addprefix --ignore=tests/,$(NO_UNIT_TESTS))
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage report; python=$$?; $(BIN)/python rtl/cov/coverage.py && exit $$python
 

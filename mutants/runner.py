@@ -124,7 +124,17 @@ class Copy:
 
         Assertions are taken as they are written: why one failed is nobody's question here.
         """
-        options = ["-q", "--tb=short", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        options = [
+            "-q",
+            "-m",
+            "",
+            "--tb=short",
+            "--assert=plain",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+        ]
         request = {
             "arguments": [*options, *arguments],
             "bytecode": healthy,

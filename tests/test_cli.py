@@ -298,6 +298,7 @@ def test_a_damaged_program_file_is_refused(cli: Cli, tmp_path: Path) -> None:
         _assert_refused(cli("dis", path), str(path), "expected")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("args", "part"),
     [
@@ -765,6 +766,7 @@ def test_what_stops_a_command_from_outside(
     os.close(null)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "args",
     [["--version"], ["compile", "--model", "random", "--emit", "tiles"], ["table"]],
@@ -806,6 +808,7 @@ def test_certify_says_how_long_its_default_takes(cli: Cli) -> None:
     assert "All of pydoc, the default, takes minutes" in shown
 
 
+@pytest.mark.full
 def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:
     args = [
         "certify",

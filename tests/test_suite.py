@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.selection import left_out
 
 TESTS = Path(__file__).parent
 
@@ -84,6 +85,20 @@ class Suite:
             found = self.modules.get(path)
             if found is not None and original in found.functions:
                 yield found, found.functions[original]
+
+
+def test_a_sample_is_spread_evenly_and_begins_with_the_first() -> None:
+    assert left_out(7, 3) == {1, 3, 5, 6}
+    assert left_out(100, 1) == set(range(1, 100))
+    assert left_out(3, 3) == left_out(2, 3) == left_out(1, 3) == set()
+
+
+def test_no_file_is_full_as_a_whole() -> None:
+    """Each battery has a part in `make test`."""
+    for path, module in Suite(TESTS).modules.items():
+        tests = [f for name, f in module.functions.items() if name.startswith("test_")]
+        full = [f for f in tests if "pytest.mark.full" in map(ast.unparse, f.decorator_list)]
+        assert not tests or len(full) < len(tests), path
 
 
 def test_every_test_checks_something() -> None:

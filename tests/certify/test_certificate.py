@@ -65,6 +65,7 @@ def of_scales(change: Callable[[Scales], Scales], at: str) -> Certificate:
     return certify(replace(honest, scales=scales), CACHE, ROWS)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("optimize", [O0, O1], ids=["O0", "O1"])
 @pytest.mark.parametrize("name", MODELS)
 def test_an_exact_model_is_certified(name: str, optimize: Optimization) -> None:
@@ -146,6 +147,7 @@ def test_caches_have_both_ends_and_every_remainder(count: int, last: int) -> Non
     assert _spread(0, last) == []
 
 
+@pytest.mark.full
 def test_prefills_are_certified_as_far_as_a_session_makes_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -310,6 +312,7 @@ def both(row: int, seen: int, wrong: int) -> Callable[[str], str]:
 _SHIFTED_KEYS = "l0.k.r1 = slice_rows l0.k.all start=1"
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("change", "row", "tensor", "operation", "reason"),
     [

@@ -55,6 +55,7 @@ def broken(program: Program, seed: int) -> Program | None:
         return None
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("graph_seed", range(12))
 def test_whatever_changes_an_output_is_found(graph_seed: int) -> None:
     """And tests with data find fewer faults than the check without any."""

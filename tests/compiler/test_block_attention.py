@@ -294,6 +294,7 @@ def test_one_row_is_left_as_it_is() -> None:
 # All tensors of random ones; last, as it takes longest
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + 30))
 def test_random_attention_computes_the_rows_of_the_original(seed: int) -> None:
     graph = random_attention(seed)

@@ -55,6 +55,7 @@ def program(name: str, rows: int, cache: int, optimize: Optimization) -> Program
     return target(name, optimize).program("step" if rows == 1 else "verify", rows, cache)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("cache", [0, 1, 5, 24])
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8, 13])
 def test_no_pass_makes_a_program_dearer(rows: int, cache: int) -> None:

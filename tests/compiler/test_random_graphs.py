@@ -39,6 +39,7 @@ COUNT = 1 if GRAPH_FILE else int(os.environ.get("CAPRA_RANDOM_GRAPHS", DEFAULT_C
 FIRST = int(os.environ.get("CAPRA_SEED", "0"))
 
 
+@pytest.mark.sample(40 if COUNT == DEFAULT_COUNT else COUNT)
 @pytest.mark.parametrize("graph_seed", range(FIRST, FIRST + COUNT), ids=lambda s: f"graph{s}-")
 def test_program_interpreter_and_float_agree(
     graph_seed: int, record_property: Callable[[str, object], None]

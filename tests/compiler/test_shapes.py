@@ -38,6 +38,7 @@ def chain(rows: int, inner: int, cols: int, transpose_b: bool) -> Graph:
     return graph
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("inner", SIZES)
 def test_products_of_all_sizes_around_the_tile(inner: int) -> None:
     for index, (rows, cols) in enumerate(product(SIZES, SIZES)):
@@ -49,6 +50,7 @@ def test_products_of_all_sizes_around_the_tile(inner: int) -> None:
         check_agreement(graph, leaf_samples(graph, index))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("transpose_b", [False, True])
 @pytest.mark.parametrize("shift", range(len(SIZES)))
 def test_chains_of_all_pairs_of_sizes_around_the_tile(shift: int, transpose_b: bool) -> None:
@@ -59,6 +61,7 @@ def test_chains_of_all_pairs_of_sizes_around_the_tile(shift: int, transpose_b: b
         check_agreement(graph, leaf_samples(graph, shift))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("transpose_b", [False, True])
 @pytest.mark.parametrize("side", ["rows", "inner", "cols"])
 @pytest.mark.parametrize("size", [DEEPEST - 1, DEEPEST, DEEPEST + 1, 2 * DEEPEST + 88])

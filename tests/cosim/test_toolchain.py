@@ -11,7 +11,6 @@ def test_a_missing_simulator_is_named_with_its_package(
     simulator: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    version.cache_clear()
     for use in (lambda: version(simulator), lambda: compiled(simulator, "tb", ())):
         with pytest.raises(CosimError, match=r"is not on the path, expected it for .* install"):
             use()

@@ -1,5 +1,7 @@
 """The record of what the replays found, without any simulator."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -36,8 +38,16 @@ class FakeChip:
         self.wrong: set[int] = set()
         self._ran = 0
 
-    def replay(self, _configuration: Configuration, jobs: list[Job], **_: Any) -> Replay:
+    def replay(
+        self,
+        _configuration: Configuration,
+        jobs: list[Job],
+        on_job: Callable[[], object],
+        **_: Any,
+    ) -> Replay:
         self.batches.append(jobs)
+        for _job in jobs:
+            on_job()
         return Replay(tuple(self._outcome(job) for job in jobs), 0.5)
 
     def _outcome(self, job: Job) -> Outcome:
@@ -114,6 +124,22 @@ def test_batches_end_when_they_are_large_or_the_chip_is_another(
     assert [len(jobs) for jobs in chip.batches] == [2, 2]
     verifier.finish()
     assert [len(jobs) for jobs in chip.batches] == [2, 2, 1]
+
+
+def test_builds_and_programs_are_told(chip: FakeChip) -> None:
+    told: list[str] = []
+
+    @contextmanager
+    def progress(what: str, total: int | None) -> Iterator[Callable[[], None]]:
+        told.append(f"{what}, {total}")
+        yield lambda: told.append("one")
+
+    verifier = Verifier([Simulator.ICARUS, Simulator.VERILATOR], progress=progress)
+    run(verifier, SMALL, 2)
+    assert told == [f"building the chip for {each}, None" for each in ("icarus", "verilator")]
+    verifier.finish()
+    assert told[2:] == ["programs on icarus, 2", "one", "one", "programs on verilator, 2", "one",
+                        "one"]  # fmt: skip
 
 
 def test_a_comparison_with_what_the_run_left(chip: FakeChip) -> None:

@@ -5,6 +5,7 @@ The tutorial's commands and Python also print what it quotes.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from tests.command import Cli
 
 from capra.cli.app import app
 from capra.cosim.toolchain import Simulator, is_installed
@@ -27,6 +29,13 @@ SET_UP = ("make ", ".venv/bin/pip ")
 
 MINUTES = ("capra train", "capra eval --model my", "capra decode --model my")
 """Commands that take minutes or need what such a command makes."""
+
+
+LONG = (
+    "rtl.md", "report.md", "planner.md", "integers.md", "exactness.md", "speculation.md",
+    "sweeps.md", "optimization.md",
+)  # fmt: skip
+"""Pages whose commands take seconds; README.md and the tutorial have the same kinds."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -43,6 +52,13 @@ def commands_of(page: Path) -> list[str]:
     return [line for line in console_lines(page) if not line.startswith(SET_UP + MINUTES)]
 
 
+def new_commands_of(page: Path) -> list[str]:
+    """Those that no earlier page has in the same words; what a page's files are made by stays."""
+    earlier = {line for other in PAGES[: PAGES.index(page)] for line in commands_of(other)}
+    files = re.compile(r">|-o\b|--(output|csv|parquet|figures|traces|wave)\b")
+    return [line for line in commands_of(page) if line not in earlier or files.search(line)]
+
+
 def can_run(line: str) -> bool:
     """Whether its simulators are installed; in CI they must be."""
     named = [which for which in Simulator if which in line and "--rtl" in line]
@@ -51,15 +67,25 @@ def can_run(line: str) -> bool:
     return bool(os.environ.get("CI")) or all(is_installed(which) for which in named)
 
 
-def run_command(line: str, directory: Path) -> str:
-    """What a command prints, stderr and stdout, once its exit code is what the line says."""
+def run_command(line: str, cli: Cli) -> str:
+    """What a command prints, stderr and stdout, once its exit code is what the line says.
+
+    It runs in this process and folder; only `> FILE` is left of the shell.
+    """
     expected = re.search(r"# exit code (\d)", line)
-    command = line.split("  #")[0].replace("capra ", "-m capra ", 1)
-    assert command.startswith("-m capra "), f"unknown kind of command: {line}"
-    shell = f"{sys.executable} {command}"
-    run = subprocess.run(shell, shell=True, cwd=directory, capture_output=True, text=True)  # noqa: S602
-    assert run.returncode == (int(expected[1]) if expected else 0), f"{line}\n{run.stderr}"
-    return run.stderr + run.stdout
+    command, *arguments = shlex.split(line.split("  #")[0])
+    assert command == "capra", f"unknown kind of command: {line}"
+    file = None
+    if ">" in arguments:
+        *arguments, arrow, file = arguments
+        assert arrow == ">", line
+    assert not {"|", "<", ">", ";", "&&"} & {*arguments}, f"unknown kind of command: {line}"
+    run = cli(*arguments)
+    assert run.code == (int(expected[1]) if expected else 0), f"{line}\n{run.err}"
+    if file is None:
+        return run.err + run.out
+    Path(file).write_text(run.out)
+    return run.err
 
 
 def run_python(code: str) -> str:
@@ -79,15 +105,26 @@ def assert_quoted(quote: str, printed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if commands_of(p) and p != TUTORIAL], ids=lambda page: page.name
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.full] * (page.name in LONG), id=page.name)
+        for page in PAGES
+        if new_commands_of(page) and page != TUTORIAL
+    ],
 )
-def test_commands_run(page: Path, tmp_path: Path) -> None:
+def test_commands_run(
+    page: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    for line in filter(can_run, commands_of(page)):
-        run_command(line, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for line in filter(can_run, new_commands_of(page)):
+        run_command(line, cli)
 
 
-def test_the_tutorial_prints_what_it_quotes(tmp_path: Path) -> None:
+def test_the_tutorial_prints_what_it_quotes(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```(\w+)\n(.*?)```", TUTORIAL.read_text(), flags=re.DOTALL)
     assert {kind for kind, _ in blocks} == {"console", "python", "text"}
     printed = ""
@@ -99,7 +136,7 @@ def test_the_tutorial_prints_what_it_quotes(tmp_path: Path) -> None:
         else:
             lines = block.splitlines()
             assert all(line.startswith("$ ") for line in lines), block
-            printed = "".join(run_command(line[2:], tmp_path) for line in lines)
+            printed = "".join(run_command(line[2:], cli) for line in lines)
 
 
 def test_git_leaves_alone_what_the_commands_write_in_a_checkout() -> None:

@@ -1,7 +1,6 @@
 """The README's library example runs, and its table is that of the record, which is measured."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -73,6 +72,6 @@ def test_some_runs_of_the_record_are_what_is_measured() -> None:
         assert run in RECORD["runs"], "make it again: capra bench --json"
 
 
-@pytest.mark.skipif(os.environ.get("CAPRA_FULL") != "1", reason="half a minute: make test-full")
+@pytest.mark.full
 def test_all_runs_of_the_record_are_what_is_measured() -> None:
     assert measured([*range(28)], RECORD["new_tokens"], RECORD["ks"]) == RECORD["runs"]

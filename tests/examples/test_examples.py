@@ -9,6 +9,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(example: Path) -> None:
     run = subprocess.run([sys.executable, example], capture_output=True, text=True)  # noqa: S603

@@ -309,6 +309,7 @@ def _deep(header: dict[str, Any]) -> None:
     header["name"] = nested
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("change", [_rows, _stride, _chip, _deep])
 def test_declared_sizes_take_no_memory(
     change: Callable[[dict[str, Any]], None], tmp_path: Path
@@ -317,6 +318,7 @@ def test_declared_sizes_take_no_memory(
     assert _refused_in_little_memory("dis", tmp_path / "program").startswith("error: ")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("size", [1 << 40, (1 << 63) - 1, (1 << 64) - 1, 100_000_000])
 def test_the_declared_header_of_a_checkpoint_takes_no_memory(size: int, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
@@ -325,6 +327,7 @@ def test_the_declared_header_of_a_checkpoint_takes_no_memory(size: int, tmp_path
     assert "expected a safetensors checkpoint" in refused
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("shape", [[1 << 62], [1 << 31, 1 << 31], [10**30], [1 << 40, 0]])
 def test_the_declared_shape_of_a_tensor_takes_no_memory(shape: list[int], tmp_path: Path) -> None:
     text = json.dumps({"embed": {"dtype": "F32", "shape": shape, "data_offsets": [0, 4]}}).encode()

@@ -68,6 +68,7 @@ def accepted(record: Any) -> Source | None:
     return Source("damaged", record)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", RECORDS)
 @given(data=st.data())
 @settings(fuzz, max_examples=max(EXAMPLES // 3, 1))
@@ -81,6 +82,7 @@ def test_a_damaged_record_is_refused_or_on_the_page(data: st.DataObject, kind: s
                 assert json.dumps(TRACES[source.kind](source.record))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [kind for kind, figures in FIGURES.items() if figures])
 @given(data=st.data())
 @settings(fuzz, max_examples=max(EXAMPLES // 30, 1), suppress_health_check=list(HealthCheck))

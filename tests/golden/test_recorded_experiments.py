@@ -161,6 +161,7 @@ def test_the_serving_table(cli: Cli) -> None:
     assert found == SERVING
 
 
+@pytest.mark.full
 def test_the_geometric_model_is_as_far_off_as_recorded_and_the_profile_is_not() -> None:
     cells = {(cell["draft_noise"], cell["k"]): cell for cell in grid_cells(predict=True)}
     for place, (rate, predicted, measured) in MODEL_OF_SPEEDUP.items():

@@ -33,6 +33,7 @@ def test_the_defaults_are_those_of_capra_decode() -> None:
         assert cell[name] == options[names.get(name, name)].default, name
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "cell",
     [
@@ -136,6 +137,7 @@ def test_a_checkpoint_that_is_damaged_while_it_is_read_is_no_refusal(
         CellRunner({}).run(replace(QUICK, model="mine"))
 
 
+@pytest.mark.full
 def test_a_row_does_not_depend_on_the_cells_before_it() -> None:
     """Neither on their targets nor on their random drafts."""
     cells = [

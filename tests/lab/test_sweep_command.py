@@ -94,6 +94,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (folder / "rows.csv").read_text()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_sweep_goes_on(
     how: signal.Signals, tmp_path: Path, uninterrupted: str

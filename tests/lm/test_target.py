@@ -68,6 +68,7 @@ def _assert_equal_caches(one: IntegerSession, other: IntegerSession, name: str) 
         assert np.array_equal(one.cached(tensor), other.cached(tensor)), tensor
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", MODELS)
 def test_blocks_of_any_size_give_the_integers_of_single_steps(name: str, seed: int) -> None:
     target = chip_target(name)

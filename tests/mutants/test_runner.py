@@ -22,6 +22,13 @@ QUICK = ("tests/test_thing.py::test_double",)
 FULL = ("tests/test_thing.py",)
 
 
+@pytest.fixture(autouse=True)
+def one_copy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker is enough for one mutant."""
+    if request.function is not test_outcomes_are_told_apart:
+        monkeypatch.setattr("mutants.runner.WORKERS", 1)
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
@@ -128,11 +135,12 @@ def test_settings_of_the_tests_around_do_not_reach_the_checks(
 
 def test_without_an_end_is_caught_where_processor_time_is_limited(checkout: Path) -> None:
     endless = mutant("x + x", "[1 for _ in iter(int, 1)]")
-    group = Group("group", (endless,), FULL, processor_seconds=4)
+    group = Group("group", (endless,), FULL, processor_seconds=1)
     ((_, (result,), _),) = run_groups([group], checkout)
-    assert (result.outcome, result.caught_by) == ("caught", "no end in 4 s of processor time")
+    assert (result.outcome, result.caught_by) == ("caught", "no end in 1 s of processor time")
 
 
+@pytest.mark.full
 def test_checks_that_need_more_than_half_of_the_time_are_no_measure(checkout: Path) -> None:
     with (checkout / "tests/test_thing.py").open("a") as file:
         file.write(
@@ -157,6 +165,7 @@ def test_no_two_mutants_have_one_time(checkout: Path) -> None:
     assert len(times | {source.stat().st_mtime_ns}) == 4
 
 
+@pytest.mark.full
 def test_a_fixture_that_fails_fails_its_test(checkout: Path) -> None:
     (checkout / "tests/test_thing.py").write_text(
         "import pytest\nfrom thing import double\n\n\n@pytest.fixture\ndef six():\n"

@@ -79,6 +79,13 @@ LOOKS = "from thing import double\n\n\ndef test_3():\n    assert double(3) == 6\
 LOOKS_AWAY = "from thing import double\n\n\ndef test_0():\n    assert double(0) == 0\n"
 
 
+@pytest.fixture(autouse=True)
+def one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker is enough for one stub."""
+    monkeypatch.setattr("mutants.runner.WORKERS", 1)
+    monkeypatch.setattr("mutants.stubs.WORKERS", 1)
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"

@@ -1,8 +1,6 @@
 """Every mutant of the tables still has its place, and the generated ones are what they were."""
 
 import re
-import subprocess
-import sys
 
 from mutants.__main__ import CALLS, TABLES, chosen
 from mutants.general import MODULES
@@ -25,9 +23,15 @@ def test_every_check_is_a_test() -> None:
     several += [table.full for table in TABLES]
     several += [checks for module in MODULES for checks in (module.checks, module.full)]
     checks = {check for some in several for check in some}
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", *sorted(checks)]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)  # noqa: S603
-    assert done.returncode == 0, done.stdout + done.stderr
+    functions: dict[str, set[str]] = {}
+    for check in checks:
+        file, _, case = check.partition("::")
+        name = case.partition("[")[0]
+        if file not in functions:
+            assert (CHECKOUT / file).exists(), check
+            text = (CHECKOUT / file).read_text() if file.endswith(".py") else ""
+            functions[file] = set(re.findall(r"^def (test_\w+)", text, re.MULTILINE))
+        assert not name or name in functions[file], check
 
 
 def test_ci_takes_some_of_every_table() -> None:

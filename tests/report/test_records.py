@@ -108,6 +108,7 @@ UNREAD_OF_A_PLAN = re.compile(
 )
 
 
+@pytest.mark.sample(16)
 @KIND
 @pytest.mark.parametrize("value", [None, "surprise", -1, 1e300, [[]], {"x": 1}], ids=repr)
 def test_every_value_that_is_read_is_checked(kind: str, value: Any) -> None:

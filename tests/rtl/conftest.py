@@ -31,9 +31,17 @@ def _available(simulator: Simulator) -> Simulator:
     return simulator
 
 
-@pytest.fixture(params=list(Simulator))
+@pytest.fixture(
+    params=[Simulator.ICARUS, pytest.param(Simulator.VERILATOR, marks=pytest.mark.full)]
+)
 def simulator(request: pytest.FixtureRequest) -> Simulator:
-    """Each simulator in turn."""
+    """Each simulator in turn; Verilator, with a bench to build per chip, in the full suite only."""
+    return _available(Simulator(request.param))
+
+
+@pytest.fixture(params=list(Simulator))
+def each_simulator(request: pytest.FixtureRequest) -> Simulator:
+    """Each simulator in turn, for tests on the chip that needs no bench of its own."""
     return _available(Simulator(request.param))
 
 

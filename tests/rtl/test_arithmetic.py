@@ -88,9 +88,9 @@ def test_sums_of_extreme_bytes_saturate(simulator: Simulator, check: Check) -> N
 
 def test_every_sum_of_two_bytes(verilator: Simulator, check: Check) -> None:
     a, b = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))
-    words = np.concatenate([a.ravel(), b.ravel()])
-    code = [instruction("VADD", d=1 << 17, a=0, b=1 << 16, n=1 << 16)]
-    check(verilator, [job("all sums", code, words, LARGE)])
+    code = [instruction("VADD", d=4096, a=0, b=2048, n=2048)]
+    pairs = zip(a.reshape(-1, 2048), b.reshape(-1, 2048), strict=True)
+    check(verilator, [job("all sums", code, np.concatenate(pair)) for pair in pairs])
 
 
 def test_every_entry_of_the_exponential_table(simulator: Simulator, check: Check) -> None:
@@ -158,8 +158,10 @@ def test_argmax_of_every_pair_of_extreme_words(simulator: Simulator, check: Chec
     assert found.tolist() == [row.index(max(row)) for row in rows]
 
 
-@pytest.mark.parametrize("transposed", [0, 1])
-@pytest.mark.parametrize("accumulate", [0, 1])
+@pytest.mark.parametrize(
+    ("transposed", "accumulate"),
+    [(0, 1), (1, 0), *(pytest.param(n, n, marks=pytest.mark.full) for n in (0, 1))],
+)
 def test_every_tile_shape(
     simulator: Simulator, check: Check, transposed: int, accumulate: int
 ) -> None:
@@ -252,6 +254,7 @@ def test_every_unit_at_the_last_words_of_the_scratchpad(simulator: Simulator, ch
     check(simulator, [job(f"last {i}", [inst]) for i, inst in enumerate(code)])
 
 
+@pytest.mark.full
 def test_the_longest_rows_and_the_deepest_product(verilator: Simulator, check: Check) -> None:
     longest = 65535
     code = [

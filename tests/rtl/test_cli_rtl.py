@@ -4,6 +4,9 @@ The faults are injected into a copy of the RTL, so that the whole way is tested:
 compare, say.
 """
 
+import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -13,19 +16,22 @@ from typing import Any
 import pytest
 from tests.command import Cli, Result
 
+from capra.compiler.optimization import O1
 from capra.cosim import toolchain
 from capra.cosim.toolchain import RTL, Simulator, version
-from capra.isa.program import load_program
+from capra.isa.program import load_program, save_program
+from capra.lm.models import load_model
+from capra.lm.target import ChipTarget
 
 FIELDS = {"programs", "mismatches", "cycles", "wall_seconds", "version"}
 
 
-@pytest.fixture
-def program(cli: Cli, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small verifier as a program file."""
-    path = tmp_path / "verify.ga2"
-    options = ("--model", "random", "--rows", 2, "--cache", 1)
-    assert cli("compile", *options, "--output", path).code == 0
+    path = tmp_path_factory.mktemp("programs") / "verify.ga2"
+    target = ChipTarget(load_model("random", seed=1), optimize=O1)
+    save_program(target.program("verify", 2, 1), path)
     return path
 
 
@@ -63,6 +69,7 @@ def test_decode_on_both(icarus: Simulator, verilator: Simulator, cli: Cli) -> No
         )
 
 
+@pytest.mark.full
 def test_decode_of_the_pydoc_model_says_what_was_compared(verilator: Simulator, cli: Cli) -> None:
     result = cli("decode", "--max-new-tokens", 2, "--rtl", verilator)
     assert result.code == 0
@@ -71,7 +78,8 @@ def test_decode_of_the_pydoc_model_says_what_was_compared(verilator: Simulator, 
     assert "replayed on the RTL, all equal in every word and counter" in last
 
 
-def test_replay(simulator: Simulator, cli: Cli, program: Path) -> None:
+def test_replay(each_simulator: Simulator, cli: Cli, program: Path) -> None:
+    simulator = each_simulator
     counters = load_program(program).counters
     record = cli("replay", program, "--rtl", simulator, "--seed", 7, "--json").json()
     assert (record["program"], record["seed"]) == ("verify_m2_c1", 7)
@@ -93,6 +101,38 @@ def test_waveforms(
     assert len(content) > 10_000
     if ending == "vcd":
         assert b"u_sequencer" in content
+
+
+def on_a_terminal(*arguments: object) -> str:
+    """What a command shows on a terminal of its own; it must succeed."""
+    main, other = pty.openpty()
+    command = [sys.executable, "-m", "capra", *map(str, arguments)]
+    with subprocess.Popen(  # noqa: S603
+        command, stdin=other, stdout=other, stderr=other, env={**os.environ, "TERM": "xterm"}
+    ) as process:
+        os.close(other)
+        shown = b""
+        try:
+            while part := os.read(main, 1 << 16):
+                shown += part
+        except OSError:  # the end, as Linux tells it
+            pass
+    os.close(main)
+    assert process.returncode == 0, shown
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+
+
+@pytest.mark.parametrize("command", ["decode", pytest.param("replay", marks=pytest.mark.full)])
+def test_replays_show_how_far_they_are(icarus: Simulator, program: Path, command: str) -> None:
+    options = ("--model", "random", "-n", 3) if command == "decode" else (program,)
+    shown = on_a_terminal(command, *options, "--rtl", icarus)
+    replayed = re.search(r"icarus: (\d+) programs? replayed on the RTL, all equal", shown)
+    assert replayed
+    bars = re.findall(r"programs on icarus[^\r\n]*? (\d+)/(\d+) ", shown)
+    assert bars[0] == ("0", replayed[1])
+    assert bars[-1] == (replayed[1], replayed[1])
+    if command == "decode":
+        assert shown.count("[plain] 0 ") == shown.count("[speculative] 0 ") == 1
 
 
 def assert_refused(result: Result, *parts: str) -> None:
@@ -125,6 +165,7 @@ def test_verilator_without_a_compiler_is_refused(
     assert_refused(cli("replay", program, "--rtl", "verilator"), "install the package g++")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("names", ["modelsim", "", "icarus,", "Icarus"])
 @pytest.mark.parametrize("command", ["decode", "table", "replay"])
 def test_an_unknown_simulator_is_refused(cli: Cli, program: Path, command: str, names: str) -> None:
@@ -148,7 +189,9 @@ def test_replay_of_no_program_file(cli: Cli, tmp_path: Path) -> None:
     assert_refused(cli("replay", tmp_path / "none.ga2"), "program file", "No such file")
 
 
-@pytest.mark.parametrize("command", ["decode --model random -n 2", "table"])
+@pytest.mark.parametrize(
+    "command", ["decode --model random -n 2", pytest.param("table", marks=pytest.mark.full)]
+)
 def test_nothing_of_it_is_imported_without_the_option(command: str) -> None:
     code = (
         f"import sys; sys.argv = 'capra {command}'.split()\n"
@@ -196,6 +239,7 @@ def test_a_wrong_word_is_found_and_named(
     assert int(bits, 16) ^ int(wanted, 16) == 0x10
 
 
+@pytest.mark.full
 def test_a_wrong_counter_is_found_in_every_program_of_a_run(
     icarus: Simulator, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,6 +1,5 @@
 """The coverage report adds up what runs left, and fails below its threshold."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,10 +62,7 @@ def job() -> Job:
     return random_job(1, chip, instructions=2)
 
 
-@pytest.mark.skipif(
-    not (os.environ.get("CAPRA_FULL") or os.environ.get("CI")),
-    reason="neither CAPRA_FULL nor CI is set, and this build of the bench takes long",
-)
+@pytest.mark.full
 def test_verilator_leaves_counts(verilator: Simulator, job: Job, tmp_path: Path) -> None:
     configuration = Configuration(verilator, job.program.chip, coverage=True)
     replay(configuration, [job], coverage=tmp_path / "1.dat")

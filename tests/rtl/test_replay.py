@@ -94,13 +94,19 @@ def test_programs_that_use_the_last_word_of_every_memory(
     check(simulator, [full_job(name) for name in CORES])
 
 
+def test_programs_of_a_tiny_model(each_simulator: Simulator, check: Check) -> None:
+    check(each_simulator, [defined(job) for job in model_jobs(O1)[:7]])
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("optimize", [O0, O1], ids=["O0", "O1"])
 def test_programs_of_the_tiny_models(
-    optimize: Optimization, simulator: Simulator, check: Check
+    optimize: Optimization, each_simulator: Simulator, check: Check
 ) -> None:
-    check(simulator, [defined(job) for job in model_jobs(optimize)])
+    check(each_simulator, [defined(job) for job in model_jobs(optimize)])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("optimize", [O0, O1], ids=["O0", "O1"])
 def test_a_step_and_a_verifier_of_the_pydoc_model(
     optimize: Optimization, verilator: Simulator, check: Check
@@ -134,6 +140,7 @@ def test_undefined_data_reach_no_request_and_no_counter(icarus: Simulator, run: 
         assert not outcome.external_known.all(), "the words did start undefined"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_initial_values_change_nothing(
     verilator: Simulator, check: Check, seed: int
@@ -142,7 +149,7 @@ def test_random_initial_values_change_nothing(
     check(verilator, jobs, random_initial=True, seed=seed)
 
 
-@pytest.mark.parametrize("percent", [10, 90])
+@pytest.mark.parametrize("percent", [10, pytest.param(90, marks=pytest.mark.full)])
 def test_stalls_change_only_dma_and_total(simulator: Simulator, check: Check, percent: int) -> None:
     jobs = random_jobs(20, SEED + 5000)
     calm = check(simulator, jobs)
@@ -150,7 +157,9 @@ def test_stalls_change_only_dma_and_total(simulator: Simulator, check: Check, pe
     assert stalled.cycles > calm.cycles
 
 
-@pytest.mark.parametrize("latency", [1, 2, 7, 9, 100])
+@pytest.mark.parametrize(
+    "latency", [1, 9, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 7, 100))]
+)
 def test_latency_is_paid_once_a_load(simulator: Simulator, check: Check, latency: int) -> None:
     jobs = random_jobs(10, SEED + 6000)
     result = check(simulator, jobs, MemoryModel(latency=latency))
@@ -167,6 +176,7 @@ def test_reset_in_the_middle_of_a_program(simulator: Simulator, check: Check) ->
     check(simulator, jobs)
 
 
+@pytest.mark.full
 def test_reset_at_every_cycle(verilator: Simulator, check: Check) -> None:
     """Each instruction, stopped everywhere: nothing of a stopped unit is left.
 
@@ -188,6 +198,7 @@ def test_reset_at_every_cycle(verilator: Simulator, check: Check) -> None:
     check(verilator, [replace(job, reset_cycle=cycle) for cycle in cycles])
 
 
+@pytest.mark.full
 def test_reset_while_memory_stalls(simulator: Simulator, check: Check) -> None:
     jobs = [
         replace(job, reset_cycle=1 + (53 * i) % job.program.cycles)

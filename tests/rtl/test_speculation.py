@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from tests.system.cases import is_refused, random_case
 from tests.system.plays import GuessProposer, random_play
 from tests.system.ties import VOCAB, tied_group, tied_model
@@ -58,6 +59,7 @@ def _tokens(program: Program, words: IntArray) -> list[int]:
     return [int(word) for word in words[slot.address : slot.end]]
 
 
+@pytest.mark.full
 def test_the_first_of_equal_logits_wins(simulator: Simulator, check: Check) -> None:
     """What the simulated hardware left in the token slot, not only that it left the same."""
     groups = [(pair, tuple(t for t in (4, 7, 5) if t not in pair)[:2]) for pair in PAIRS]

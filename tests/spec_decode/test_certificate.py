@@ -63,6 +63,7 @@ DRAFTS: dict[str, Callable[[str], Proposer]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_draft_and_k_gives_the_digests_of_the_plain_run(name: str) -> None:
     target = chip_target(name)

@@ -194,6 +194,7 @@ def test_the_recorded_blocks_of_the_random_model() -> None:
     ]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", ["random1", "random2", "structured3"])
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_exact_in_float_with_every_draft(name: str, k: int) -> None:

@@ -114,6 +114,7 @@ def test_rejected_and_free_cache_rows_do_not_matter(
     assert isinstance(watched.last, _GarbageSession) and watched.last.overwritten > 0
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("make", [_GarbageDevice, _PoisonedDevice])
 def test_no_word_that_the_host_did_not_feed_matters(

@@ -155,6 +155,7 @@ def test_the_cache_after_a_rejection_at_every_position(kind: str, k: int) -> Non
             _run(kind, prompt, following, k, _scripted(kind, prompt, [accepted]))
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("k", range(1, SMALL.context + 2))
 @pytest.mark.parametrize("kind", ["float", "chip"])
 def test_every_k_up_to_the_last_row_of_the_context(kind: str, k: int) -> None:
@@ -188,6 +189,7 @@ class _SelfProposer:
         return Proposal(tuple(guesses))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("kind", [*MAKERS, "text"])
 @pytest.mark.parametrize("k", [1, 3, 4])
 def test_the_target_as_its_own_draft_is_always_right(kind: str, k: int) -> None:
@@ -211,6 +213,7 @@ def _role(blocks: Sequence[Block], position: int) -> str:
     raise AssertionError("no block emitted this token")
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", ["text", "random", "structured"])
 @pytest.mark.parametrize("role", ["accepted", "bonus", "recovered"])
 @pytest.mark.parametrize("k", [1, 2, 4])
@@ -234,6 +237,7 @@ def test_every_token_of_the_text_as_stop_token_in_every_role(name: str, role: st
     assert met >= len(set(plain)) - (k if role == "bonus" else 0)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_stop_token_that_only_the_draft_offers_does_not_stop(name: str, k: int) -> None:
@@ -282,6 +286,7 @@ def test_a_vocabulary_of_one_token(kind: str) -> None:
         assert (stopped.tokens, stopped.stop_reason) == ((0,), "stop")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["interpreter", "chip"])
 @pytest.mark.parametrize("weights", get_args(WeightKind))
 def test_saturated_keys_values_and_logits(kind: str, weights: WeightKind) -> None:

@@ -71,6 +71,7 @@ def _speculate(
     )  # fmt: skip
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("draft", DRAFTS)
 @pytest.mark.parametrize("k", [1, 3, 4, 7])
@@ -107,6 +108,7 @@ def test_the_chip_follows_the_rule(k: int, noise: float) -> None:
         assert all(block.accepted == k for block in run.blocks)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("k", range(1, 8))
 def test_every_number_of_accepted_guesses(k: int) -> None:
     plain = _plain("text", (0,))
@@ -170,6 +172,7 @@ def test_no_speculative_tokens_is_plain_decoding_to_the_cycle(name: str) -> None
     assert [run.role for run in zero.runs] == ["prefill"] + ["step"] * 9
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("k", [0, 1, 3, 5])
 def test_every_token_of_the_text_as_stop_token(k: int) -> None:
     plain = _plain("text", (0,), LENGTH).tokens

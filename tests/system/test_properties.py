@@ -89,6 +89,7 @@ def test_float_logits_are_those_of_single_steps(case: Case, play: Play) -> None:
     _speculate(FloatTarget, case, play)
 
 
+@pytest.mark.full
 @given(case=cases(), play=PLAYS)
 @settings(max_examples=25)
 def test_chip_and_interpreter_make_one_run_of_equal_rows(case: Case, play: Play) -> None:

@@ -1,15 +1,13 @@
 """The packaged text model: speculative tokens are plain tokens for many prompts, drafts and K.
 
-The default run takes a seeded sample and short texts; CAPRA_FULL=1 runs every case at full length.
+`make test` takes a seeded sample and short texts, the full suite every case at full length.
 No text and no cycle count is written down here, so that the checkpoint can be trained anew.
 """
 
-import os
 import random
 from collections.abc import Callable
 from functools import cache
 from itertools import product
-from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -30,9 +28,8 @@ from capra.spec_decode.proposers import (
     always_wrong,
 )
 
-FULL = os.environ.get("CAPRA_FULL") == "1"
-LENGTH = 64 if FULL else 6
-Case = TypeVar("Case")
+SHORT, LONG = 6, 64
+"""Tokens of a text."""
 
 PROMPTS = (
     "The with statement", "class ", "If the expression", "Note: ", "A function definition",
@@ -78,22 +75,26 @@ def _assert_exact(prompt: tuple[int, ...], count: int, k: int, draft: str) -> De
     return run
 
 
-def _sample(cases: list[Case], count: int) -> list[Case]:
-    """All cases, or a seeded sample of them in the default run."""
-    return cases if FULL else random.Random(0).sample(cases, count)
+CASES = list(product(PROMPTS, range(1, 8), DRAFTS))
 
 
 @pytest.mark.parametrize(
-    ("prompt", "k", "draft"), _sample(list(product(PROMPTS, range(1, 8), DRAFTS)), 6)
+    ("prompt", "k", "draft", "length"),
+    [
+        *((*case, SHORT) for case in random.Random(0).sample(CASES, 6)),
+        *(pytest.param(*case, LONG, marks=pytest.mark.full) for case in CASES),
+    ],
 )
-def test_no_draft_changes_the_text(prompt: str, k: int, draft: str) -> None:
-    run = _assert_exact(_encode(prompt), LENGTH, k, draft)
-    assert len(run.tokens) == LENGTH
+def test_no_draft_changes_the_text(prompt: str, k: int, draft: str, length: int) -> None:
+    run = _assert_exact(_encode(prompt), length, k, draft)
+    assert len(run.tokens) == length
     if draft == "always wrong":
         assert all(block.accepted == 0 for block in run.blocks if block.proposed)
 
 
-@pytest.mark.parametrize("k", range(1, 8) if FULL else [2])
+@pytest.mark.parametrize(
+    "k", [2, *(pytest.param(k, marks=pytest.mark.full) for k in range(1, 8) if k != 2)]
+)
 def test_lengths_are_exact(k: int) -> None:
     prompt = _encode(PROMPTS[0])
     for count in range(1, k + 2):
@@ -103,7 +104,10 @@ def test_lengths_are_exact(k: int) -> None:
 
 @pytest.mark.parametrize(
     ("k", "draft"),
-    list(product(range(1, 8), ("bigram", "always right", "random"))) if FULL else [(1, "bigram")],
+    [
+        pytest.param(*case, marks=[pytest.mark.full] * (case != (1, "bigram")))
+        for case in product(range(1, 8), ("bigram", "always right", "random"))
+    ],
 )
 def test_prompts_that_end_below_the_context_limit(k: int, draft: str) -> None:
     context = pydoc_model().config.context
@@ -113,15 +117,20 @@ def test_prompts_that_end_below_the_context_limit(k: int, draft: str) -> None:
         assert len(run.tokens) == room + 1 and run.cache_length == context
 
 
-def test_no_speculative_tokens_is_plain_decoding_to_the_cycle() -> None:
+LENGTHS = pytest.mark.parametrize("length", [SHORT, pytest.param(LONG, marks=pytest.mark.full)])
+
+
+@LENGTHS
+def test_no_speculative_tokens_is_plain_decoding_to_the_cycle(length: int) -> None:
     prompt = _encode(PROMPTS[0])
-    assert _assert_exact(prompt, LENGTH, 0, "bigram") == _plain(prompt, LENGTH)
+    assert _assert_exact(prompt, length, 0, "bigram") == _plain(prompt, length)
 
 
-def test_a_right_draft_is_accepted_completely() -> None:
-    run = _assert_exact(_encode(PROMPTS[1]), LENGTH, 3, "always right")
+@LENGTHS
+def test_a_right_draft_is_accepted_completely(length: int) -> None:
+    run = _assert_exact(_encode(PROMPTS[1]), length, 3, "always right")
     assert all(block.accepted == len(block.proposed) for block in run.blocks)
-    assert len(run.blocks) == -(-LENGTH // 4)
+    assert len(run.blocks) == -(-length // 4)
 
 
 def test_blocks_of_any_size_give_the_integers_of_single_steps() -> None:

@@ -93,13 +93,15 @@ def decode(
     certified = (CertifyingTarget(target), CertifyingTarget(target)) if certify else None
     through = certified or (None, None)
 
+    # A bar and a text that grows do not share a terminal, and replays want a bar.
+    streams = not as_json and verifier is None
+    texts = {label: _Stream(label, tokens, detokenize) for label in ("plain", "speculative")}
     steps = 2 * text_steps(language_model, tokens, max_new_tokens)
-    with progress_bar("tokens", steps, hidden=not as_json) as advance:
+
+    with progress_bar("tokens", steps, hidden=streams) as advance:
 
         def on_tokens(label: str) -> Callable[[Sequence[int]], None]:
-            if as_json:
-                return lambda fresh: advance(count=len(fresh))
-            return _Stream(label, tokens, detokenize)
+            return texts[label] if streams else lambda fresh: advance(count=len(fresh))
 
         plain = runs.plain(on_tokens("plain"), through[0])
         speculative = runs.speculative(plain, on_tokens("speculative"), through[1])
@@ -122,6 +124,9 @@ def decode(
             verdict,
         )
 
+        if not streams:
+            texts["plain"](plain.tokens)
+            texts["speculative"](speculative.tokens)
         print("\n")
         print_table(comparison_table(record))
         print()

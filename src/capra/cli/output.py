@@ -16,6 +16,8 @@ from capra.errors import InputError
 from capra.text import printable
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from capra.cosim.verify import Verifier
     from capra.isa.program import Program
 
@@ -67,35 +69,50 @@ def say(text: str) -> None:
     print(printable(text), file=sys.stderr)
 
 
+_display: "Progress | None" = None
+"""What shows the outermost bar: rich has one display at a time, so inner bars are lines of it."""
+
+
 @contextmanager
 def progress_bar(
     what: str, total: int | None, *, hidden: bool = False
 ) -> Iterator[Callable[..., None]]:
     """A progress bar on stderr where that is a terminal, with how many of how many are done.
 
-    Yields a function that advances it by `count`, and sets the total where that was not known.
+    Yields a function that advances it by `count`, and sets the total where that was not known. A
+    bar inside another one is a line below it.
     """
     if hidden or not sys.stderr.isatty():
         yield lambda *_, **__: None
         return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-               TimeRemainingColumn())  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with _shown() as progress:
         task = progress.add_task(what, total=total)
 
         def advance(new_total: int | None = None, count: int = 1) -> None:
             progress.update(task, advance=count, total=total if new_total is None else new_total)
 
         yield advance
+        progress.refresh()
+        progress.remove_task(task)
+
+
+@contextmanager
+def _shown() -> Iterator["Progress"]:
+    """The display there is, or a new one."""
+    global _display
+    if _display is not None:
+        yield _display
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as _display:
+        try:
+            yield _display
+        finally:
+            _display = None
 
 
 def describe(program: "Program") -> str:
@@ -111,7 +128,7 @@ def rtl_verifier(rtl: str | None) -> "Verifier | None":
     from capra.cosim.toolchain import parse_simulators
     from capra.cosim.verify import Verifier
 
-    return Verifier(parse_simulators(rtl))
+    return Verifier(parse_simulators(rtl), progress=progress_bar)
 
 
 def finish_replays(verifier: "Verifier | None", record: dict[str, Any]) -> bool:

@@ -25,6 +25,7 @@ from capra.cli.output import (
     print_json,
     print_rtl,
     print_table,
+    progress_bar,
     say,
     show,
 )
@@ -227,7 +228,7 @@ def replay(
 
     simulators = parse_simulators(rtl)
     program = load_program(file)
-    verifier = replay_program(program, simulators, seed, wave)
+    verifier = replay_program(program, simulators, seed, wave, progress_bar)
     record = {
         **record_head("replay", file_digests([file])),
         "program": program.name,

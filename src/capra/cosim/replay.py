@@ -1,9 +1,11 @@
 """Runs jobs on the RTL and reads back what they left: no Python while the bench runs."""
 
+import re
+import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, cast, get_args
@@ -13,6 +15,7 @@ import numpy.typing as npt
 
 from capra.cosim.jobs import Job, MemoryModel, Words, parse_memory, write_jobs
 from capra.cosim.toolchain import Configuration, built
+from capra.cosim.tools import as_cosim_error, ended, last_words, start, temporary_folder
 from capra.errors import CosimError
 from capra.isa.chip import Chip
 from capra.isa.timing import Counters
@@ -21,6 +24,13 @@ Verdict = Literal["done", "hang", "illegal", "undefined"]
 """How a job ended: at HALT, by the watchdog, at an unknown opcode, or with x on an output."""
 
 STANDARD_MEMORY: Final = MemoryModel()
+
+_RESULT: Final = re.compile(
+    rf"(\d+) ({'|'.join(get_args(Verdict))})" + r" (\d{1,10})" * 6, re.ASCII
+)
+"""A line of the bench's report: job, verdict, index, and the five counters."""
+
+_POLL_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -60,52 +70,72 @@ def replay(
     seed: int = 1,
     wave: Path | None = None,
     coverage: Path | None = None,
+    on_job: Callable[[], object] = lambda: None,
 ) -> Replay:
     """Run the jobs, one after the other, on one chip in one simulator.
 
     `seed` is that of the initial values in a configuration with random_initial; `coverage` takes
-    the counts of a configuration with coverage. Raises CosimError when the simulation breaks down;
-    a hanging program is an Outcome, not an error.
+    the counts of a configuration with coverage; `on_job` is called after each job. Raises
+    CosimError when the simulation breaks down; a hanging program is an Outcome, not an error.
     """
     for job in jobs:
         assert job.program.chip == configuration.chip
     command = built(configuration)
-    with tempfile.TemporaryDirectory(prefix="capra-replay-") as name:
-        inputs, outputs = Path(name) / "jobs", Path(name) / "out"
+    simulator = configuration.simulator
+    with (
+        as_cosim_error(f"replay on {simulator}"),
+        tempfile.TemporaryDirectory(prefix="capra-replay-", dir=temporary_folder()) as name,
+    ):
+        folder = Path(name)
+        inputs, outputs = folder / "jobs", folder / "out"
         inputs.mkdir()
         outputs.mkdir()
         write_jobs(inputs, jobs, memory)
+        # Verilator reads names up to a space, so that all of them are of this folder.
         arguments = [
-            f"+jobs={inputs}", f"+out={outputs}", f"+stall={memory.stall_percent}",
-            f"+seed={memory.seed}", f"+latency={memory.latency}",
+            "+jobs=jobs", "+out=out", f"+stall={memory.stall_percent}", f"+seed={memory.seed}",
+            f"+latency={memory.latency}",
         ]  # fmt: skip
         if configuration.random_initial:
             arguments += ["+verilator+rand+reset+2", f"+verilator+seed+{seed}"]
-        if wave is not None:
-            arguments.append(f"+wave={wave}")
-        if coverage is not None:
-            arguments.append(f"+coverage={coverage}")
-        start = time.perf_counter()
-        done = subprocess.run(  # noqa: S603
-            [*command, *arguments], capture_output=True, text=True, check=False
-        )
-        seconds = time.perf_counter() - start
-        if done.returncode:
-            raise CosimError(
-                f"{configuration.simulator} ended with {done.returncode}: "
-                f"{(done.stdout + done.stderr)[-2000:]}"
-            )
-        outcomes = _read_outcomes(outputs, jobs, done.stdout + done.stderr)
+        kept = {option: path for option, path in (("wave", wave), ("coverage", coverage)) if path}
+        arguments += [f"+{option}=new{path.suffix}" for option, path in kept.items()]
+        begin = time.perf_counter()
+        with start([*command, *arguments], folder) as process:
+            log = _watched(process, outputs, len(jobs), on_job)
+        seconds = time.perf_counter() - begin
+        if process.returncode:
+            raise CosimError(f"{simulator} {ended(process.returncode)}: {last_words(log)}")
+        outcomes = _read_outcomes(outputs, jobs, log)
+        for path in kept.values():
+            shutil.move(folder / f"new{path.suffix}", path.resolve())
     return Replay(outcomes, seconds)
+
+
+def _watched(
+    process: "subprocess.Popen[str]", outputs: Path, jobs: int, on_job: Callable[[], object]
+) -> str:
+    """What a simulation printed, at its end; `on_job` is called for each job that it reports."""
+    done = 0
+    while True:
+        try:
+            log, _ = process.communicate(timeout=_POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            log = None
+        while done < jobs and (outputs / f"{done}.scratchpad.hex").exists():
+            done += 1
+            on_job()
+        if log is not None:
+            return log
 
 
 def _read_outcomes(outputs: Path, jobs: Sequence[Job], log: str) -> tuple[Outcome, ...]:
     results = outputs / "results.txt"
-    lines = results.read_text().splitlines() if results.exists() else []
+    lines = results.read_text(errors="replace").splitlines() if results.exists() else []
     if len(lines) != len(jobs) + 1 or lines[-1] != "end":
         raise CosimError(
             f"the bench reported {len(lines)} lines, expected {len(jobs)} jobs and an end: "
-            f"{log[-2000:]}"
+            f"{last_words(log)}"
         )
     return tuple(
         _outcome(outputs, number, line, job.program.chip)
@@ -114,15 +144,23 @@ def _read_outcomes(outputs: Path, jobs: Sequence[Job], log: str) -> tuple[Outcom
 
 
 def _outcome(outputs: Path, number: int, line: str, chip: Chip) -> Outcome:
-    job, verdict, *values = line.split()
-    if job != str(number) or verdict not in get_args(Verdict) or not "".join(values).isdigit():
+    found = _RESULT.fullmatch(line)
+    if found is None or found[1] != str(number):
         raise CosimError(f"the bench reported {line!r}, expected defined numbers of job {number}")
-    index, total, matrix, dma, vector, control = map(int, values)
-    external = (outputs / f"{number}.external.hex").read_text()
-    scratchpad = (outputs / f"{number}.scratchpad.hex").read_text()
+    index, total, matrix, dma, vector, control = map(int, found.groups()[2:])
     counters = Counters(matrix=matrix, dma=dma, vector=vector, control=control)
     return Outcome(
-        cast(Verdict, verdict), index, total, counters,
-        *parse_memory(external, chip.external_words),
-        *parse_memory(scratchpad, chip.scratchpad_words),
+        cast(Verdict, found[2]), index, total, counters,
+        *_memory(outputs / f"{number}.external.hex", chip.external_words),
+        *_memory(outputs / f"{number}.scratchpad.hex", chip.scratchpad_words),
     )  # fmt: skip
+
+
+def _memory(path: Path, size: int) -> tuple[Words, npt.NDArray[np.bool_]]:
+    """A memory as the bench left it."""
+    try:
+        return parse_memory(path.read_text(), size)
+    except ValueError as error:
+        raise CosimError(
+            f"the bench wrote {path.name}, expected at most {size} words: {error}"
+        ) from None

@@ -1,17 +1,17 @@
 """Finds the hardware simulators and builds the bench, once per configuration and content."""
 
-import fcntl
 import hashlib
-import os
+import platform
 import shutil
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
+from capra.cosim.builds import kept
+from capra.cosim.tools import ended, last_words, run, temporary_folder
 from capra.errors import CosimError
 from capra.isa.chip import Chip
 
@@ -42,7 +42,10 @@ _PROGRAMS: Final = {
 }
 """What each simulator needs on the path, and the Debian package that has it."""
 
-_VERSION_FLAG: Final = {Simulator.ICARUS: "-V", Simulator.VERILATOR: "--version"}
+_VERSION: Final = {
+    Simulator.ICARUS: ("-V", "Icarus Verilog "), Simulator.VERILATOR: ("--version", "Verilator "),
+}  # fmt: skip
+"""How each is asked for its version, and how the line with it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +89,24 @@ def parse_simulators(text: str) -> tuple[Simulator, ...]:
     return tuple(Simulator(name) for name in dict.fromkeys(names))
 
 
-@cache
 def version(simulator: Simulator) -> str:
-    """The simulator's own version line."""
+    """The simulator's own version line; CosimError when it does not tell."""
     require(simulator)
-    command = [next(iter(_PROGRAMS[simulator])), _VERSION_FLAG[simulator]]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
-    return done.stdout.splitlines()[0].strip()
+    program = next(iter(_PROGRAMS[simulator]))
+    return _version(str(shutil.which(program)), *_VERSION[simulator])
+
+
+@cache
+def _version(program: str, flag: str, beginning: str) -> str:
+    code, output = run([program, flag], temporary_folder())
+    if code:
+        raise CosimError(f"{program} {flag} {ended(code)}: {last_words(output)}")
+    for line in output.splitlines():
+        if line.startswith(beginning):
+            return line.strip()
+    raise CosimError(
+        f"{program} {flag} has no line {beginning}..., expected its version: {last_words(output)}"
+    )
 
 
 def chip_sources() -> tuple[Path, ...]:
@@ -145,61 +159,35 @@ def compiled(
 ) -> tuple[str, ...]:
     """The command that runs any bench, compiled now unless the same was compiled before."""
     require(simulator)
+    contents = {path.name: path.read_bytes() for path in files}
+    assert len(contents) == len(files), "sources of one name"
     command = _command(simulator, top, files, flags, optimize)
-    directory = BUILD / f"{simulator}-{_digest(simulator, command, files)}"
-    target = directory / "bench"
-    if not target.exists():
-        BUILD.mkdir(parents=True, exist_ok=True)
-        # Two processes never build the same thing.
-        with directory.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not target.exists():
-                _build(simulator, command, directory)
-    return ("vvp", "-n", str(target)) if simulator is Simulator.ICARUS else (str(target),)
+    directory = BUILD / f"{simulator}-{_digest(simulator, command, contents)}"
+    bench = kept(command, contents, directory, program=simulator is Simulator.VERILATOR)
+    return ("vvp", "-n", str(bench)) if simulator is Simulator.ICARUS else (str(bench),)
 
 
 def _command(
     simulator: Simulator, top: str, files: Sequence[Path], flags: Sequence[str], optimize: bool
 ) -> list[str]:
-    """What compiles a bench, without where to put it."""
-    names = [str(path) for path in files]
+    """What compiles a bench from files in the working folder to `new` there."""
+    names = [path.name for path in files]
     if simulator is Simulator.ICARUS:
-        return ["iverilog", "-g2012", "-s", top, *flags, *names]
+        return ["iverilog", "-g2012", "-s", top, "-o", "new", *flags, *names]
     kind = ["--cc", "--exe", "--build"] if COVERAGE_MAIN in files else ["--binary"]
     fast = "-O2" if optimize else "-O0"
     # Verilator's makefile puts these behind -CFLAGS, so only they decide.
-    make = f"OPT_FAST={fast} OPT_GLOBAL={fast} OPT_SLOW=-O0"
+    make = f"-s OPT_FAST={fast} OPT_GLOBAL={fast} OPT_SLOW=-O0"
     return [
         "verilator", *kind, "--timing", "-O3", "--top-module", top, *flags, "-MAKEFLAGS", make,
-        "-Wno-fatal", "-Wno-lint", "-Wno-BLKANDNBLK", *names,
+        "-Wno-fatal", "-Wno-lint", "-Wno-BLKANDNBLK", "-Mdir", "obj", "-o", "../new", *names,
     ]  # fmt: skip
 
 
-def _digest(simulator: Simulator, command: Sequence[str], files: Sequence[Path]) -> str:
-    state = hashlib.sha256(f"{version(simulator)} {[*command]}".encode())
-    for path in (*files, Path(__file__)):
-        state.update(path.read_bytes())
+def _digest(simulator: Simulator, command: Sequence[str], contents: Mapping[str, bytes]) -> str:
+    """Of all that a bench depends on: sources, command, simulator, and the machine it runs on."""
+    machine = platform.machine(), *platform.libc_ver()
+    state = hashlib.sha256(f"{version(simulator)} {machine} {[*command]}".encode())
+    for content in contents.values():
+        state.update(hashlib.sha256(content).digest())
     return state.hexdigest()[:16]
-
-
-def _build(simulator: Simulator, command: Sequence[str], directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir()
-    if simulator is Simulator.ICARUS:
-        where = ["-o", str(directory / "new")]
-    else:
-        where = ["-Mdir", str(directory / "obj"), "-o", "../new"]
-    _run([*command, *where], directory / "build.log")
-    shutil.rmtree(directory / "obj", ignore_errors=True)
-    (directory / "new").rename(directory / "bench")
-
-
-def _run(command: Sequence[str], log: Path) -> None:
-    environment = {**os.environ, "MAKEFLAGS": ""}  # a make around us must not share its jobs
-    with log.open("w") as output:
-        done = subprocess.run(  # noqa: S603
-            command, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False
-        )
-    if done.returncode:
-        tail = "\n".join(log.read_text().splitlines()[-20:])
-        raise CosimError(f"{command[0]} ended with {done.returncode}, see {log}:\n{tail}")

@@ -4,7 +4,8 @@ The comparison is of all words of both memories and of all five counters, with w
 simulator held after the same program in the same run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
@@ -25,6 +26,14 @@ from capra.numerics import INT8_MAX
 
 BATCH_WORDS: Final = 1 << 24
 """Jobs wait in memory up to this many words of images, about 64 MiB, and then run together."""
+
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[[], object]]]
+"""Shows what is being done, and how much of it there is; what it gives is called for each one."""
+
+
+def unseen(_what: str, _total: int | None) -> AbstractContextManager[Callable[[], object]]:
+    """Progress that nobody watches."""
+    return nullcontext(lambda: None)
 
 
 @dataclass
@@ -52,14 +61,21 @@ class Verifier:
     """Replays what its devices execute, in batches, on some simulators.
 
     Every simulator is built when the first device is asked for, so a missing one raises CosimError
-    before anything runs. Counts go up with every batch; `finish` runs the last one.
+    before anything runs. Counts go up with every batch; `finish` runs the last one. `progress`
+    hears of every build and of every program of a batch.
     """
 
-    def __init__(self, simulators: Sequence[Simulator], wave: Path | None = None) -> None:
+    def __init__(
+        self,
+        simulators: Sequence[Simulator],
+        wave: Path | None = None,
+        progress: Progress = unseen,
+    ) -> None:
         if wave is not None:
             _check_wave(wave, simulators)
         self.findings = {simulator: Findings() for simulator in simulators}
         self._wave = wave
+        self._progress = progress
         self._batch: list[tuple[Job, Expected]] = []
         self._words = 0
         self._lock = RLock()  # devices of several threads may hand on at the same time
@@ -67,7 +83,8 @@ class Verifier:
     def device(self, chip: Chip) -> RecordingDevice:
         """A simulated chip whose every execution will be replayed."""
         for simulator in self.findings:
-            built(self._configuration(simulator, chip))
+            with self._progress(f"building the chip for {simulator}", None):
+                built(self._configuration(simulator, chip))
         return RecordingDevice(chip, self.add)
 
     def add(self, job: Job, expected: Expected) -> None:
@@ -92,7 +109,8 @@ class Verifier:
         jobs = [job for job, _ in batch]
         for simulator, findings in self.findings.items():
             configuration = self._configuration(simulator, jobs[0].program.chip)
-            result = replay(configuration, jobs, wave=self._wave)
+            with self._progress(f"programs on {simulator}", len(jobs)) as advance:
+                result = replay(configuration, jobs, wave=self._wave, on_job=advance)
             findings.wall_seconds += result.seconds
             for (job, expected), outcome in zip(batch, result.outcomes, strict=True):
                 findings.add(difference(job, expected, outcome), outcome)
@@ -126,7 +144,11 @@ class Verifier:
 
 
 def replay_program(
-    program: Program, simulators: Sequence[Simulator], seed: int = 1, wave: Path | None = None
+    program: Program,
+    simulators: Sequence[Simulator],
+    seed: int = 1,
+    wave: Path | None = None,
+    progress: Progress = unseen,
 ) -> Verifier:
     """Run one program on the simulator and on each RTL simulator, on random data, and compare.
 
@@ -134,7 +156,7 @@ def replay_program(
     word, which the program must not rely on. With `wave`, the only simulator writes a waveform.
     Raises InputError for a wave that cannot be written.
     """
-    verifier = Verifier(simulators, wave)
+    verifier = Verifier(simulators, wave, progress)
     chip, draw = program.chip, np.random.default_rng(seed)
     low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max
     device = verifier.device(chip)
