@@ -60,6 +60,7 @@ class Targets(HTMLParser):
                 self.used |= set(re.findall(r"url\(#([^)]*)\)", text))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_whatever_a_record_is_called_its_figures_and_its_page_are_whole(name: str) -> None:
     sources = [Source(name, table_record()), Source(f"{name}-2", decode_record())]
@@ -89,6 +90,7 @@ def test_labels_are_not_taken_for_identifiers_or_colours() -> None:
     assert r'x id="y" url(#z) href="#w" #24292f <b>\x1b\x00, plain' in texts
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "name", ["table (1)", 'q"u\'o"te', "<b>", "a#b", "100%", "a\nb", "n" * 200, "ü" * 120]
 )
