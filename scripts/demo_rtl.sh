@@ -11,15 +11,17 @@ found() {
 
 if found verilator g++ make; then
     name=verilator
-    say="in Verilator (seconds, after building it once); Icarus is skipped, it takes a minute or two:
-demo: $1 table --rtl icarus"
+    say="in Verilator"
+    after="to replay in Icarus too (a minute or two): $1 table --rtl icarus"
 elif found iverilog vvp; then
     name=icarus
-    say="in Icarus (a minute or two); Verilator, which takes seconds, is not installed and skipped"
+    say="in Icarus (a minute or two)"
+    after="Verilator, which takes seconds, is not installed and was skipped"
 else
     echo "demo: no iverilog and no verilator is installed, the replay on the RTL is skipped" >&2
     exit 0
 fi
 echo
-echo "demo: the seven runs of the table, replayed on the RTL $say" >&2
+echo "demo: the seven recorded runs (-O0), each program replayed on the RTL $say" >&2
 "$1" table --rtl "$name"
+echo "demo: $after" >&2

@@ -75,11 +75,20 @@ def test_statistics_are_worked_out_by_hand() -> None:
     found = summary(_runs(), 2, (8, 9), (2,))
     entry = found["by_k"][0]
     assert (entry["mean"], entry["median"], entry["min"], entry["max"]) == (1.5, 1.25, 0.5, 3.0)
-    assert (entry["low"], entry["high"]) == (1.0, 2.0), "means of the prompts, not of the runs"
+    assert entry["low"] is entry["high"] is None, "too few prompts"
     assert (entry["losses"], entry["resident_losses"], entry["resident_mean"]) == (1, 2, 1.25)
     assert (entry["acceptance_rate"], entry["mean_acceptance_length"]) == (0.25, 1.5)
     assert found["best"] == entry
     assert [(cell["new_tokens"], cell["mean"]) for cell in found["cells"]] == [(8, 0.75), (9, 2.25)]
+
+
+def test_the_interval_is_over_prompts_not_runs() -> None:
+    """Runs of one prompt that differ say nothing of another prompt."""
+    runs = [{**run, "prompt": number} for number in range(8) for run in _runs()[:2]]
+    entry = summary(runs, 8, (8, 9), (2,))["by_k"][0]
+    assert entry["low"] == entry["high"] == entry["mean"] == 1.0
+    few = summary([run for run in runs if run["prompt"] < 7], 7, (8, 9), (2,))["by_k"][0]
+    assert few["low"] is None
 
 
 def test_the_interval_covers_what_it_says() -> None:
@@ -133,7 +142,8 @@ def test_prompts_of_a_file(tmp_path: Path) -> None:
         ("p.txt", None, "p.txt: No such file or directory"),
         ("p.txt", b"\xff", "p.txt: .*invalid start byte"),
         ("p.txt", b"\n\n", "p.txt has 0 prompts, expected 1 .. 10000"),
-        ("p.txt", b"ab\naz", "p.txt, prompt 2: character 1 of the prompt is 'z', expected one of"),
+        ("p.txt", b"ab\naz", "p.txt, prompt 'az': character 1 of the prompt is 'z', expected on"),
+        ("p.txt", b"ab\nc\nab", "p.txt has 'ab' twice, expected different prompts"),
         ("p.json", b"{}", "p.json is not a JSON list of texts"),
         ("p.json", b"[1]", "p.json is not a JSON list of texts"),
         ("p.json", b"[" * 100000, "p.json: "),

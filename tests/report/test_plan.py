@@ -32,6 +32,7 @@ def _entry(k: int, speedup: float, measured: float | None) -> dict[str, Any]:
 
 
 RECORD: dict[str, Any] = {
+    "settings": {"model": "structured", "draft": "bigram"}, "optimize": [],
     "new_tokens": 32, "plain_cycles": 268346, "draft_cycles": 810.0, "draft_cycles_assumed": False,
     "acceptance_source": "measured", "pays": True, "best": BEST,
     "needed": {"k": 1, "acceptance": 0.376},
@@ -70,8 +71,8 @@ def test_the_verdict_comes_first(changes: dict[str, Any], sentence: str) -> None
         f"{predicted}." if best == 1 else "1.23 predicted with K = 2, 1.26 measured."
     )
     assert basis == (
-        "Plain: 268,346 cycles. A draft token costs 810 cycles (executed). Acceptance: the "
-        "draft's own."
+        "Model structured, draft bigram, -O0. Plain: 268,346 cycles. A draft token costs 810 "
+        "cycles (executed). Acceptance: the draft's own."
     )
 
 
@@ -85,6 +86,12 @@ def test_what_is_assumed_of_the_draft_is_said_first(verdict: dict[str, Any]) -> 
     first, _, basis = plan_lines(RECORD | verdict | {"draft_cycles_assumed": True})
     assert first.startswith("Assuming 810 cycles per draft token, speculation ")
     assert "810 cycles (assumed)" in basis
+
+
+def test_the_best_k_at_the_end_of_the_search_is_told() -> None:
+    last = RECORD | {"ks": RECORD["ks"][:2]}
+    assert ", the largest K tried." in plan_lines(last)[0]
+    assert "largest K tried" not in plan_lines(RECORD)[0]
 
 
 def test_a_run_without_draft_tokens_says_so() -> None:

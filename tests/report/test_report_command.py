@@ -116,7 +116,7 @@ def test_a_bad_record_among_good_ones_leaves_nothing_behind(
     records: list[str], tmp_path: Path
 ) -> None:
     bad = tmp_path / "bad.json"
-    bad.write_text('{"kind": "plan", "ks": [], "settings": {"max_k": 1}}')
+    bad.write_text('{"kind": "plan", "ks": [], "optimize": [], "settings": {"max_k": 1}}')
     before = sorted(tmp_path.iterdir())
     with pytest.raises(InputError, match=r"bad\.json lacks cost_curve, expected it among"):
         report(records[3], str(bad), "-o", str(tmp_path / "r.html"), "--figures",

@@ -2,9 +2,14 @@
 
 from typing import Any
 
+import pytest
+from rich.text import Text
 from tests.report.printed import printed_rows
 from tests.report.samples import RECORDS
 
+from capra.errors import InputError
+from capra.report.figures.speedup import spread
+from capra.report.records import check_record
 from capra.report.spread import bench_lines, bench_table
 
 
@@ -19,11 +24,11 @@ def test_the_mean_comes_with_its_range_and_losses() -> None:
     )
     assert f"it would be {best['resident_mean']:.2f}, {best['resident_losses']} of" in resident
     assert "derived, not executed" in resident
-    assert basis.startswith("Model random, draft bigram; lengths 3, 6; ")
+    assert basis.startswith("Model random, draft bigram, -O1; lengths 3, 6; ")
     assert basis.endswith("The tokens of all runs are equal.")
     noisy = record | {"settings": record["settings"] | {"draft_noise": 3.0}, "tokens_equal": False}
     basis = bench_lines(noisy)[2]
-    assert "draft bigram with noise 3; " in basis and basis.endswith("are NOT EQUAL.")
+    assert "draft bigram with noise 3, -O1; " in basis and basis.endswith("are NOT EQUAL.")
 
 
 def test_every_k_has_a_line_for_all_lengths_and_for_each() -> None:
@@ -36,3 +41,17 @@ def test_every_k_has_a_line_for_all_lengths_and_for_each() -> None:
     assert means[:3] == [f"{entry['mean']:.2f}" for entry in first]
     one = record | {"new_tokens": [3]}
     assert list(printed_rows(bench_table(one)))[:3] == ["k", "1", "3"]
+
+
+def test_few_prompts_have_no_interval() -> None:
+    record = RECORDS["bench"]()
+    for entry in (*record["by_k"], *record["cells"], record["best"]):
+        entry["low"] = entry["high"] = None
+    check_record("file", record)
+    assert "(too few prompts for an interval) over" in bench_lines(record)[0]
+    assert list(bench_table(record).columns[3].cells) == [Text("")] * 6
+    _, description = spread(record)
+    assert ".. " not in description.partition("k = 1")[2].partition("runs from")[0]
+    record["by_k"][0]["low"] = 1.0
+    with pytest.raises(InputError, match=r"by_k\[0\]\.low is 1\.0, expected None, both or none"):
+        check_record("file", record)

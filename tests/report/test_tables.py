@@ -31,7 +31,10 @@ RECORD: dict[str, Any] = {
         "accepted_per_position": [1, 0, 0],
     },
     "tokens_equal": True, "speedup": 1.234567, "decode_speedup": 1.305,
-    "settings": {"chip": {"scratchpad_words": 4096}},
+    "settings": {
+        "chip": {"scratchpad_words": 4096}, "model": "m", "draft": "d", "num_speculative_tokens": 3
+    },
+    "optimize": ["block-attention"],
     "resident_weights": {
         "weight_words": 5000, "plain_cycles": 900000, "speculative_cycles": 800000, "speedup": 1.125
     },
@@ -50,6 +53,7 @@ def test_plain_and_speculative_stand_side_by_side() -> None:
     assert lines["acceptance rate"] == ["16.7%"]
     assert lines["mean acceptance length"] == ["1.50"]
     assert lines["tokens kept per block"] == ["1.25"]
+    assert "model m, draft d, k = 3, -Oblock-attention" in str(comparison_table(RECORD).caption)
     assert lines["accepted per position"] == ["1 0 0"]
 
 
@@ -58,7 +62,8 @@ def test_what_resident_weights_would_gain_is_said(words: int, fit: str) -> None:
     record = RECORD | {"settings": {"chip": {"scratchpad_words": words}}}
     assert resident_line(record) == (
         "Every program loads its weights again. Loaded once: 1.12 times (derived, not executed: "
-        f"900,000 and 800,000 cycles); 5,000 words of weights {fit} the scratchpad's {words:,}."
+        "900,000 and 800,000 cycles); 5,000 words of weights, draft included, "
+        f"{fit} the scratchpad's {words:,}."
     )
 
 
@@ -110,7 +115,7 @@ def test_the_runs_stand_below_each_other() -> None:
         "resident_speedup": 1.3712,
         "tokens_equal": False,
     }  # fmt: skip
-    lines = printed_rows(runs_table([plain, run]))
+    lines = printed_rows(runs_table({"runs": [plain, run], "optimize": []}))
     assert lines["structured"] == ["plain", "32", "268,346", "yes"]
     assert lines["random"] == ["0", "3", "24 / 30", "10", "40", "172,278", "1.56 (1.37)", "NO"]
 
@@ -121,7 +126,7 @@ def test_the_grid_has_a_row_a_noise_and_a_column_a_k() -> None:
         for k in (2, 1)
         for noise in (3, 0.5)
     ]
-    lines = printed_rows(grid_table(cells))
+    lines = printed_rows(grid_table({"cells": cells, "optimize": []}))
     assert lines["draft noise"] == ["k = 1", "k = 2"]
     assert lines["0.5"] == ["0.60 (10%)", "0.70 (20%)"]
     assert lines["3"] == ["3.10 (10%)", "3.20 (20%)"]

@@ -40,7 +40,7 @@ def table(
     else:
         from capra.report.experiments import runs_table
 
-        print_table(runs_table(runs))
+        print_table(runs_table(record))
         print_rtl(record)
     exit_unless_equal(runs, mismatch)
 
@@ -63,12 +63,13 @@ def grid(
     passes = parse_optimization(optimize)
     with progress_bar("runs", CELLS) as advance:
         cells = grid_cells(lambda _cell: advance(), passes, predict=predict)
+    record = {**record_head("grid"), "optimize": names_of(passes), "cells": cells}
     if as_json:
-        print_json({**record_head("grid"), "optimize": names_of(passes), "cells": cells})
+        print_json(record)
     else:
         from capra.report.experiments import grid_table, prediction_tables
 
-        print_table(grid_table(cells))
+        print_table(grid_table(record))
         for table in prediction_tables(cells) if predict else ():
             print()
             print_table(table)

@@ -26,6 +26,9 @@ from capra.spec_decode.proposers import Proposer
 
 CONFIDENCE: Final = 0.95
 RESAMPLES: Final = 10_000
+MIN_PROMPTS: Final = 8
+"""Fewer prompts give no interval: it would look far more certain than it is."""
+
 RESAMPLE_SEED: Final = 0
 MOST_PROMPTS: Final = 10_000
 SHARES: Final = (1, 2, 3)
@@ -100,11 +103,14 @@ def prompts_from(path: Path, model: LanguageModel) -> list[Prompt]:
     if not 1 <= len(texts) <= MOST_PROMPTS:
         raise InputError(f"prompts {path} has {len(texts)} prompts, expected 1 .. {MOST_PROMPTS}")
     tokenizer, found = CharTokenizer(model.characters), list[Prompt]()
-    for number, each in enumerate(texts, start=1):
+    for each in texts:
         try:
             found.append(Prompt("file", tuple(tokenizer.encode(each)), each))
         except InputError as error:
-            raise InputError(f"prompts {path}, prompt {number}: {error}") from None
+            raise InputError(f"prompts {path}, prompt {each!r}: {error}") from None
+    twice = next((each for i, each in enumerate(texts) if each in texts[:i]), None)
+    if twice is not None:
+        raise InputError(f"prompts {path} has {twice!r} twice, expected different prompts")
     return found
 
 
@@ -210,7 +216,8 @@ def summary(
 
     `mean` is the mean speedup over prompts, of their means where there are several lengths; `low`
     and `high` bound it with a confidence of 95 % (percentile bootstrap over prompts: lengths of one
-    prompt are no independent runs). `losses` counts the runs of a speedup below 1.
+    prompt are no independent runs), or are None for fewer than MIN_PROMPTS prompts. `losses` counts
+    the runs of a speedup below 1.
     """
     by_k = [_statistics([run for run in runs if run["k"] == k], prompts) for k in ks]
     cells = [
@@ -252,8 +259,10 @@ def _statistics(runs: Sequence[Mapping[str, Any]], prompts: int) -> Record:
     }
 
 
-def _interval(values: np.ndarray) -> tuple[float, float]:
+def _interval(values: np.ndarray) -> tuple[float, float] | tuple[None, None]:
     """The percentile-bootstrap interval of a mean; the same for the same values."""
+    if len(values) < MIN_PROMPTS:
+        return None, None
     draw = np.random.default_rng(RESAMPLE_SEED)
     means = values[draw.integers(0, len(values), (RESAMPLES, len(values)))].mean(axis=1)
     tail = (1 - CONFIDENCE) / 2

@@ -192,7 +192,9 @@ def _spread_is_of(where: str, entry: Record, runs: Sequence[Record]) -> None:
         ("mean_acceptance_length", 1 + accepted / blocks),
     ):  # fmt: skip
         _close(where, entry, key, value, "that of the runs")
-    if not entry["low"] <= entry["mean"] <= entry["high"]:
+    if entry["low"] is None or entry["high"] is None:
+        _same(where, entry, {"low": None, "high": None}, "both or none")
+    elif not entry["low"] <= entry["mean"] <= entry["high"]:
         raise fail(f"{where}.mean", entry["mean"], f"one of {entry['low']} .. {entry['high']}")
 
 

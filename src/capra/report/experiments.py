@@ -5,16 +5,16 @@ from typing import Final
 
 from rich.text import Text
 
-from capra.report.layout import PlainTable, Record, plain_table
+from capra.report.layout import PlainTable, Record, level, plain_table
 from capra.text import printable
 
 
-def runs_table(runs: Sequence[Record]) -> PlainTable:
+def runs_table(record: Record) -> PlainTable:
     """The table of the reference's runs."""
     table = plain_table(
         "model", "noise", "k", "accepted", "blocks", "programs", "cycles", "speedup", "equal"
     )
-    for run in runs:
+    for run in record["runs"]:
         plain = "decode" in run
         table.add_line(
             run["model"],
@@ -27,12 +27,15 @@ def runs_table(runs: Sequence[Record]) -> PlainTable:
             "" if plain else f"{run['speedup']:.2f} ({run['resident_speedup']:.2f})",
             "yes" if run["tokens_equal"] else "NO",
         )
-    table.set_caption("in brackets: the speedup if weights were loaded once per run (derived)")
+    table.set_caption(
+        f"{level(record)}; in brackets: the speedup if weights were loaded once per run (derived)"
+    )
     return table
 
 
-def grid_table(cells: Sequence[Record]) -> PlainTable:
+def grid_table(record: Record) -> PlainTable:
     """Speedup, and acceptance in brackets, by draft noise and k."""
+    cells = record["cells"]
     ks = sorted({cell["k"] for cell in cells})
     table = plain_table("draft noise", *(f"k = {k}" for k in ks))
     for noise in sorted({cell["draft_noise"] for cell in cells}):
@@ -41,6 +44,7 @@ def grid_table(cells: Sequence[Record]) -> PlainTable:
             f"{noise:g}",
             *(_speedup(row[k]) if k in row else "" for k in ks),
         )
+    table.set_caption(f"{level(record)}; in brackets: acceptance")
     return table
 
 

@@ -6,6 +6,7 @@ Keys that are not named here are ignored.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from capra.compiler.optimization import OPTIMIZATIONS
 from capra.isa.spec import BY_MNEMONIC, Phase, Unit
 from capra.report.agreement import (
     acceptance_is_the_traces,
@@ -164,14 +165,15 @@ def _anatomy(where: str, value: Any) -> None:
         )(where, value)  # fmt: skip
 
 
+_PASSES: Final = list_of(one_of(OPTIMIZATIONS))
 _BENCH_RUN: Final = object_with(
     prompt=whole, new_tokens=positive, k=positive, plain_cycles=positive, cycles=positive,
     speedup=number, resident_speedup=number, blocks=positive, proposed=whole, accepted=whole,
     accepted_per_position=list_of(whole), tokens_equal=flag,
 )  # fmt: skip
 _SPREAD: Final = object_with(
-    k=positive, runs=positive, mean=number, low=number, high=number, median=number, min=number,
-    max=number, losses=whole, acceptance_rate=number, mean_acceptance_length=number,
+    k=positive, runs=positive, mean=number, low=nullable(number), high=nullable(number),
+    median=number, min=number, max=number, losses=whole, acceptance_rate=number, mean_acceptance_length=number,
     resident_mean=number, resident_losses=whole,
 )  # fmt: skip
 
@@ -210,18 +212,19 @@ KINDS: Final[Mapping[str, Check]] = {
             mean_acceptance_length=number, accepted_per_position=list_of(whole),
             kept=whole, tokens_per_block=number,
         ),
-        tokens_equal=nullable(flag), speedup=number, decode_speedup=number,
+        tokens_equal=nullable(flag), speedup=number, decode_speedup=number, optimize=_PASSES,
         resident_weights=object_with(
             weight_words=whole, plain_cycles=whole, speculative_cycles=whole, speedup=number
         ),
     ),
     "table": object_with(
         table_has_its_plain_runs, table_is_whole, optional(rtl, "rtl"),
-        runs=list_of(_table_run, 1),
+        runs=list_of(_table_run, 1), optimize=_PASSES,
     ),
-    "grid": object_with(grid_is_whole, cells=list_of(_CELL, 1)),
+    "grid": object_with(grid_is_whole, cells=list_of(_CELL, 1), optimize=_PASSES),
     "plan": object_with(
         plan_is_whole,
+        optimize=_PASSES,
         settings=object_with(max_k=positive),
         cost_curve=object_with(
             cache=whole,
@@ -242,7 +245,7 @@ KINDS: Final[Mapping[str, Check]] = {
         confidence=number,
         new_tokens=list_of(positive, 1), ks=list_of(positive, 1), repeated_8grams=number,
         runs=list_of(_BENCH_RUN, 1), cells=list_of(_SPREAD, 1), by_k=list_of(_SPREAD, 1),
-        best=_SPREAD, tokens_equal=flag,
+        best=_SPREAD, tokens_equal=flag, optimize=_PASSES,
     ),
     "anatomy": _anatomy,
     "causality": object_with(

@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from capra.compiler.optimization import spelled
 from capra.text import printable
 
 Record = Mapping[str, Any]
@@ -38,6 +39,11 @@ def plain_table(*headers: str) -> PlainTable:
 def _text(content: str | Text) -> Text:
     """As it is where it has its colours already."""
     return content if isinstance(content, Text) else Text(printable(content))
+
+
+def level(record: Record) -> str:
+    """How the programs of a record were compiled, as -O would say it."""
+    return f"-O{spelled(frozenset(record['optimize']))}"
 
 
 def counted(number: int, noun: str) -> str:

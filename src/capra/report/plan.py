@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from capra.report.layout import PlainTable, Record, counted, plain_table
+from capra.report.layout import PlainTable, Record, counted, level, plain_table
 
 PREDICTORS: Final = ("geometric", "rates", "profile")
 SOURCES: Final = {"measured": "the draft's own", "given": "given", "synthetic": "synthetic"}
@@ -20,6 +20,8 @@ def _verdict(record: Record) -> str:
         f"state ({best['cycles_per_token']:,.0f} cycles per token, plain "
         f"{best['plain_cycles_per_token']:,.0f})"
     )
+    if best["k"] == record["ks"][-1]["k"] > 1:
+        found += ", the largest K tried"
     if record["pays"]:
         return f"{_assumption(record)}peculation pays: best with {found}."
     if needed is None:
@@ -68,7 +70,9 @@ def _basis(record: Record) -> str:
         cost += " (executed)"
     else:
         cost = "nothing: the draft runs no program"
+    settings = record["settings"]
     return (
+        f"Model {settings['model']}, draft {settings['draft']}, {level(record)}. "
         f"Plain: {record['plain_cycles']:,} cycles. A draft token costs {cost}. Acceptance: "
         f"{SOURCES[record['acceptance_source']]}."
     )

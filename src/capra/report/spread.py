@@ -1,6 +1,6 @@
 """What a bench over many prompts found: the mean first, then how far runs spread around it."""
 
-from capra.report.layout import PlainTable, Record, counted, plain_table
+from capra.report.layout import PlainTable, Record, counted, level, plain_table
 
 
 def bench_lines(record: Record) -> list[str]:
@@ -10,14 +10,18 @@ def bench_lines(record: Record) -> list[str]:
     noise = f" with noise {settings['draft_noise']:g}" if settings["draft_noise"] else ""
     lengths = ", ".join(map(str, record["new_tokens"]))
     equal = "equal" if record["tokens_equal"] else "NOT EQUAL"
+    if best["low"] is None:
+        known = "too few prompts for an interval"
+    else:
+        known = f"{record['confidence']:.0%} confidence {best['low']:.2f} .. {best['high']:.2f}"
     return [
-        f"Mean speedup {best['mean']:.2f} at k = {best['k']} ({record['confidence']:.0%} "
-        f"confidence {best['low']:.2f} .. {best['high']:.2f}) over {counted(prompts, 'prompt')}; "
-        f"runs from {best['min']:.2f} to {best['max']:.2f}, {best['losses']} of {best['runs']} "
-        "lose.",
+        f"Mean speedup {best['mean']:.2f} at k = {best['k']} ({known}) over "
+        f"{counted(prompts, 'prompt')}; runs from {best['min']:.2f} to {best['max']:.2f}, "
+        f"{best['losses']} of {best['runs']} lose.",
         f"With weights resident on the chip it would be {best['resident_mean']:.2f}, "
         f"{best['resident_losses']} of {best['runs']} lose (derived, not executed).",
-        f"Model {settings['model']}, draft {settings['draft']}{noise}; lengths {lengths}; "
+        f"Model {settings['model']}, draft {settings['draft']}{noise}, {level(record)}; "
+        f"lengths {lengths}; "
         f"{record['repeated_8grams']:.0%} of the 8-grams of the plain texts repeat earlier ones. "
         f"The tokens of all runs are {equal}.",
     ]
@@ -42,7 +46,7 @@ def _add(table: PlainTable, entry: Record, tokens: str) -> None:
         f"{entry['k']}",
         tokens,
         f"{entry['mean']:.2f}",
-        f"{entry['low']:.2f} .. {entry['high']:.2f}",
+        "" if entry["low"] is None else f"{entry['low']:.2f} .. {entry['high']:.2f}",
         f"{entry['min']:.2f} .. {entry['max']:.2f}",
         f"{entry['losses']} / {entry['runs']}",
         f"{entry['acceptance_rate']:.1%}",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from capra.report.layout import PlainTable, Record, counted, plain_table
+from capra.report.layout import PlainTable, Record, counted, level, plain_table
 
 WORST_TENSORS: Final = 12
 """Rows of the table of tensor errors, besides the logits."""
@@ -30,6 +30,11 @@ def comparison_table(record: Record) -> PlainTable:
     ]
     for row in rows:
         table.add_line(*row)
+    settings = record["settings"]
+    table.set_caption(
+        f"model {settings['model']}, draft {settings['draft']}, "
+        f"k = {settings['num_speculative_tokens']}, {level(record)}"
+    )
     return table
 
 
@@ -69,7 +74,7 @@ def resident_line(record: Record) -> str:
         f"Every program loads its weights again. Loaded once: {resident['speedup']:.2f} times "
         f"(derived, not executed: {resident['plain_cycles']:,} and "
         f"{resident['speculative_cycles']:,} cycles); {resident['weight_words']:,} words of "
-        f"weights {fit} the scratchpad's {words:,}."
+        f"weights, draft included, {fit} the scratchpad's {words:,}."
     )
 
 

@@ -134,8 +134,8 @@ def spread(record: Record) -> tuple[Figure, str]:
                   label="runs" if place == 0 else None)  # fmt: skip
     means = [entry["mean"] for entry in entries]
     errors = [
-        [entry["mean"] - entry["low"] for entry in entries],
-        [entry["high"] - entry["mean"] for entry in entries],
+        [0.0 if e["low"] is None else e["mean"] - e["low"] for e in entries],
+        [0.0 if e["high"] is None else e["high"] - e["mean"] for e in entries],
     ]
     axes.errorbar(range(len(entries)), means, yerr=errors, color=RED, marker="D", markersize=6,
                   capsize=5, linestyle="none", label="mean, 95 %")  # fmt: skip
@@ -145,11 +145,15 @@ def spread(record: Record) -> tuple[Figure, str]:
     axes.set_ylim(bottom=0)
     figure.legend(loc="outside right upper")
     told = [
-        f"k = {e['k']}: {e['mean']:.2f} ({e['low']:.2f} .. {e['high']:.2f}), runs from "
-        f"{e['min']:.2f} to {e['max']:.2f}, {e['losses']} of {e['runs']} lose"
+        f"k = {e['k']}: {e['mean']:.2f}{_interval(e)}, runs from {e['min']:.2f} to "
+        f"{e['max']:.2f}, {e['losses']} of {e['runs']} lose"
         for e in entries
     ]
     return figure, f"Mean speedup by k with its 95 % interval. {'; '.join(told)}."
+
+
+def _interval(entry: Record) -> str:
+    return "" if entry["low"] is None else f" ({entry['low']:.2f} .. {entry['high']:.2f})"
 
 
 def predictions(record: Record) -> tuple[Figure, str]:

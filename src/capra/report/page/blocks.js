@@ -6,7 +6,7 @@
     rejected: ["✗", "draft rejected"],
     unreached: ["·", "draft behind a rejected one"],
     recovered: ["↺", "recovered: the target's own"],
-    bonus: ["+", "bonus: the target's own"],
+    bonus: ["*", "bonus: the target's own"],
     plain: ["=", "plain: the target's own"],
   };
   const text = byId("text");

@@ -185,12 +185,12 @@ def _decode(record: Record) -> Html:
 
 
 def _table(record: Record) -> Html:
-    runs = _printed("The recorded runs", runs_table(record["runs"]))
+    runs = _printed("The recorded runs", runs_table(record))
     return join([runs, _lines(rtl_lines(record.get("rtl", {})))])
 
 
 def _grid(record: Record) -> Html:
-    made = grid_table(record["cells"])
+    made = grid_table(record)
     return _printed("Speedup, and guesses accepted in brackets", made)
 
 
