@@ -173,7 +173,8 @@ _BENCH_RUN: Final = object_with(
 )  # fmt: skip
 _SPREAD: Final = object_with(
     k=positive, runs=positive, mean=number, low=nullable(number), high=nullable(number),
-    median=number, min=number, max=number, losses=whole, acceptance_rate=number, mean_acceptance_length=number,
+    median=number, min=number, max=number, losses=whole, acceptance_rate=number,
+    mean_acceptance_length=number,
     resident_mean=number, resident_losses=whole,
 )  # fmt: skip
 
