@@ -838,6 +838,11 @@ def test_certify_says_what_was_certified(cli: Cli, checkpoints: Path) -> None:
     assert without["programs_covered"] == "none"
 
 
+def test_certify_checks_the_programs_of_any_small_model(cli: Cli, checkpoints: Path) -> None:
+    shown = cli("certify", "--model", checkpoints / "good", "--max-context", 2, "--max-rows", 2)
+    assert "1 .. 2 rows: graphs and programs certified" in shown.out
+
+
 def test_certify_says_that_some_caches_are_not_covered(cli: Cli, checkpoints: Path) -> None:
     args = ("certify", "--model", checkpoints / "good", "--max-context", "9", "--max-rows", "1",
             "--instructions", "--caches", "2")  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.command import Cli
-from tests.lm.samples import tiny
+from tests.lm.samples import text_model, tiny
 
 from capra.compiler.optimization import O1
 from capra.compiler.pipeline import compile_graph
@@ -14,6 +14,7 @@ from capra.ir.ranges import Ranges, parse_ranges
 from capra.ir.text import parse_graph, print_graph
 from capra.isa.chip import Chip
 from capra.isa.program import load_program
+from capra.lm.checkpoint import save_checkpoint
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GRAPH, RANGES = EXAMPLES / "classifier.graph", EXAMPLES / "classifier.json"
@@ -133,3 +134,16 @@ def test_a_byte_order_mark_is_no_statement(cli: Cli, tmp_path: Path) -> None:
     ranges.write_bytes(mark + RANGES.read_bytes())
     assert cli("compile", "--graph", graph, "--ranges", ranges, "-o", out).code == 0
     assert parse_ranges(RANGES.read_text()) == Ranges(VALUES)
+
+
+def test_no_input_of_compile_is_overwritten(cli: Cli, tmp_path: Path) -> None:
+    graph, ranges, model = tmp_path / "g.graph", tmp_path / "r.json", tmp_path / "m.safetensors"
+    graph.write_bytes(GRAPH.read_bytes())
+    ranges.write_bytes(RANGES.read_bytes())
+    save_checkpoint(text_model(), model, {})
+    own = ("--graph", graph, "--ranges", ranges)
+    for file, args in ((graph, own), (ranges, own), (model, ("--model", model))):
+        before = file.read_bytes()
+        refused = cli("compile", *args, "-o", file)
+        assert refused.code == 2 and f"cannot write {file}: it is {file} too" in refused.err
+        assert file.read_bytes() == before

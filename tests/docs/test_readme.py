@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capra.compiler.optimization import O1
-from capra.lab.bench import bench, built_in_prompts
+from capra.lab.bench import bench, built_in_prompts, summary
 from capra.lm.models import load_model
 from capra.lm.target import ChipTarget
 from capra.report.records import check_record
@@ -32,10 +32,12 @@ def test_the_table_is_that_of_the_record() -> None:
     for entry in RECORD["by_k"]:
         line = (
             f"| {entry['k']} | {entry['mean']:.2f} ({entry['low']:.2f} .. {entry['high']:.2f}) "
-            f"| {entry['min']:.2f} .. {entry['max']:.2f} | {entry['losses']} of {entry['runs']} "
-            f"| {entry['acceptance_rate']:.0%} | {entry['resident_mean']:.2f} |"
+            f"| {entry['median']:.2f} | {entry['min']:.2f} .. {entry['max']:.2f} "
+            f"| {entry['losses']} of {entry['runs']} | {entry['acceptance_rate']:.0%} "
+            f"| {entry['resident_mean']:.2f} ({entry['resident_losses']}) |"
         )
         assert line in README
+    assert f"{RECORD['repeated_8grams']:.0%}".replace("%", " %") + " of the 8-grams" in README
     assert RECORD["tokens_equal"] and len(RECORD["runs"]) == 420
     assert "All 420\nspeculative texts are the plain texts" in README
     assert len(RECORD["prompts"]) == 28 and RECORD["new_tokens"] == [32, 64, 96]
@@ -50,6 +52,11 @@ def decode_record() -> dict[str, Any]:
     run = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
     record: dict[str, Any] = json.loads(run.stdout)
     return record
+
+
+def test_the_records_statistics_are_those_of_its_runs() -> None:
+    found = summary(RECORD["runs"], 28, RECORD["new_tokens"], RECORD["ks"])
+    assert found == {key: RECORD[key] for key in found}
 
 
 def test_the_record_is_a_whole_record() -> None:

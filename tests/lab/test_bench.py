@@ -118,11 +118,13 @@ def test_the_built_in_prompts_are_many_and_some_were_held_out() -> None:
     corpus = load_corpus()
     assert len(held_out) >= 12
     for text in held_out:
-        assert text is not None and text in corpus.held_out, text
+        assert text is not None and text in corpus.held_out and text not in corpus.train, text
     assert max(map(len, (prompt.tokens for prompt in prompts))) + 96 <= 129
     tokens = built_in_prompts(chip_target("random").model)
     assert [prompt.tokens for prompt in tokens] == [(token,) for token in range(16)]
-    assert default_lengths(128) == (32, 64, 96) and default_lengths(2) == (1,)
+    assert default_lengths(128, prompts) == (32, 64, 96)
+    assert default_lengths(2, tokens) == (1,)
+    assert default_lengths(24, prompts) == (6, 7), "as far as the longest prompt leaves room"
     with pytest.raises(InputError, match="knows the characters of no built-in prompt"):
         built_in_prompts(text_model())
 
@@ -183,7 +185,7 @@ def test_bench_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
     assert record["kind"] == "bench" and record["optimize"] == []
     assert len(record["runs"]) == 16 * 2 * 2 and record["ks"] == [1, 2]
     shown = cli(*args).out
-    assert shown.startswith(f"Mean speedup {record['best']['mean']:.2f} at k = ")
+    assert shown.startswith(f"Highest mean speedup {record['best']['mean']:.2f} (median ")
     refused = cli("bench", "--model", "random", "-k", "1,0")
     assert refused.code == 2 and "found 0, expected a whole number of at least 1" in refused.err
     refused = cli("bench", "--model", "random", "-n", "65")

@@ -361,7 +361,26 @@ def test_blocks_that_are_shortened_need_no_more_room_than_they_have_rows() -> No
     """Of five tokens, a block has five rows at most, whatever the number of guesses."""
     target = ChipTarget(random_model(1, Chip(external_words=2752)), optimize=O1)
     for guesses in (4, 63, 1000):
-        target.check_fit(1, 5, guesses)
+        target.check_fit(1, 5, guesses, shorten_last_block=True)
     target.session().forward([0, 1, 2, 3, 4])
     with pytest.raises(CapacityError, match="verify_m7_c0: external memory"):
-        target.check_fit(1, 7, 1000)
+        target.check_fit(1, 7, 1000, shorten_last_block=True)
+
+
+@pytest.mark.parametrize("make", [lambda: chip_target("text"), lambda: FloatTarget(text_model())])
+def test_tokens_of_any_integer_type_and_container_are_the_same_block(
+    make: Callable[[], ChipTarget | FloatTarget],
+) -> None:
+    expected: list[int] | None = None
+    for kind in (list, tuple, np.array, iter):
+        session = make().session()
+        session.prefill(kind([1, 2]))
+        session.prefill(kind([3, 4]))
+        forward = session.forward(kind([5, 6]))
+        assert session.length == 6
+        expected = expected or list(forward.choices)
+        assert list(forward.choices) == expected
+    for bad in (True, 1.0, "1"):
+        with pytest.raises(InputError, match=f"token is {bad}, expected 0 .. 11"):
+            session.forward([bad])  # type: ignore[list-item]
+        assert session.length == 6

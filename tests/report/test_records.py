@@ -101,9 +101,8 @@ NULLABLE = re.compile(r"^files\..|^(tokens_equal|csv|parquet|failure)$")
 """Of the head, a sweep and a certificate: null says something."""
 
 UNREAD_OF_A_PLAN = re.compile(
-    r"(settings|optimize|new_tokens|acceptance_source|draft_cycles|plain_cycles|pays|best|needed"
+    r"(settings|optimize|new_tokens|acceptance_source|draft_cycles|plain_cycles|needed"
     r"|ks\.\d+\.(break_even|expected|predicted|errors|measured$|measured\.(?!speedup))"
-    r"|ks\.\d+\.steady\.(plain_cycles|cycles|tokens)_per"
     r"|cost_curve\.points\.\d+\.added)"
 )
 
@@ -171,6 +170,9 @@ def _is_free_text(record: Any, path: tuple[Any, ...]) -> bool:
         ("decode", "resident_weights.speedup", 9.0, r"weights\.speedup is 9\.0, expected 1\."),
         ("decode", "resident_weights.weight_words", 9, r"weight_words is 9, expected 2560,"),
         ("decode", "resident_weights.plain_cycles", 9, r"plain_cycles is 9, expected 63491"),
+        ("plan", "pays", False, r"file\.pays is False, expected True, as the best steady state"),
+        ("plan", "best.k", 2, r"file\.best is \{.*, expected \{'k': \d, .*, the best steady"),
+        ("plan", "ks.0.steady.speedup", 1.01, r"ks\[0\]\.steady\.speedup is 1\.01, expected 1\."),
         ("bench", "runs.3.speedup", 9.0, r"runs\[3\]\.speedup is 9\.0, expected \d.*, plain"),
         ("bench", "runs.3.prompt", 2, r"runs has 2 runs of prompt 2, 3 tokens, k = 1, expected 1"),
         ("bench", "runs.3.accepted", 99, r"runs\[3\]\.accepted is 99, expected at most \d"),

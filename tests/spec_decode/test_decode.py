@@ -14,10 +14,14 @@ from tests.lm.samples import chip_target, tiny
 from tests.spec_decode.accounts import assert_accounts
 from tests.spec_decode.toy import CONTEXT, VOCAB, ListProposer, ToySession, ToyTarget, plain_text
 
-from capra.errors import InputError
+from capra.errors import CapacityError, InputError
+from capra.isa.chip import Chip
+from capra.isa.program import Program
 from capra.lm.bigram import ChipBigram
 from capra.lm.models import load_bigram
-from capra.lm.target import FloatTarget, Forward
+from capra.lm.target import ChipTarget, FloatTarget, Forward
+from capra.lm.tiny import random_model
+from capra.sim.device import Execution, SimulatedDevice
 from capra.spec_decode.decode import Decoded, count_accepted, decode
 from capra.spec_decode.metrics import run_record
 from capra.spec_decode.proposers import (
@@ -446,6 +450,8 @@ def test_draft_tokens_of_any_integer_type_become_plain_integers(tokens: Sequence
         (Proposal((1, math.nan)), r"the draft proposed \[1, nan\], expected whole numbers"),  # type: ignore[arg-type]
         (Proposal(("1",)), r"the draft proposed \['1'\], expected whole numbers"),  # type: ignore[arg-type]
         (None, "the draft answered None, expected a Proposal"),
+        (Proposal(None), "the draft's tokens are None, expected a sequence"),  # type: ignore[arg-type]
+        (Proposal((1,), None), "the draft's runs are None, expected a sequence"),  # type: ignore[arg-type]
         ((1, 2), r"the draft answered \(1, 2\), expected a Proposal"),
     ],
 )
@@ -533,3 +539,22 @@ def test_a_draft_of_another_vocabulary_is_refused(size: int) -> None:
     message = f"draft has a vocabulary of {size} tokens, expected 5, the target's"
     with pytest.raises(InputError, match=message):
         _decode(RandomProposer(size, 0), 1)
+
+
+def test_a_run_that_cannot_end_does_not_start() -> None:
+    """The last cached rows do not fit this chip: nothing is executed before that is known."""
+    chip = Chip(external_words=3000)
+    device = SimulatedDevice(chip)
+    executed = list[str]()
+    execute = device.execute
+
+    def counting(program: Program, feeds: Any) -> Execution:
+        executed.append(program.name)
+        return execute(program, feeds)
+
+    device.execute = counting  # type: ignore[method-assign]
+    target = ChipTarget(random_model(1, chip), device)
+    with pytest.raises(CapacityError, match=r"external memory needs .* expected at most 3000"):
+        decode(target, [0], 40)
+    assert not executed
+    assert len(decode(target, [0], 9).tokens) == 9 and executed

@@ -38,7 +38,7 @@ def bench(
         typer.Option(
             "--prompts",
             help="File of prompts, one per line, or a JSON list of texts. [default: 28 built-in "
-            "texts, 16 of them held out of training; every token of a model without text]",
+            "texts, 16 of them from held-out text; every token of a model without text]",
         ),
     ] = None,
     new_tokens: Annotated[
@@ -70,21 +70,21 @@ def bench(
     passes = parse_optimization(optimize)
     counts = listed("--num-speculative-tokens", ks, positive)
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
-    lengths = (
-        default_lengths(language_model.config.context)
-        if new_tokens is None
-        else listed("--new-tokens", new_tokens, positive)
-    )
+    files = checkpoint_digests(model, draft) | file_digests(filter(None, [prompts]))
     chosen = (
         built_in_prompts(language_model)
         if prompts is None
         else prompts_from(prompts, language_model)
     )
+    lengths = (
+        default_lengths(language_model.config.context, chosen)
+        if new_tokens is None
+        else listed("--new-tokens", new_tokens, positive)
+    )
     make_proposer = draft_maker(draft, language_model, draft_noise, draft_seed, optimize=passes)
     target = ChipTarget(language_model, optimize=passes)
     with progress_bar("runs", len(chosen) * (1 + len(lengths) * len(counts))) as advance:
         found = run_bench(target, make_proposer, chosen, lengths, counts, advance)
-    files = checkpoint_digests(model, draft) | file_digests(filter(None, [prompts]))
     chip = asdict(language_model.config.chip)
     record = {
         **record_head("bench", files, chip=chip), "optimize": names_of(passes), **found

@@ -1,7 +1,7 @@
 """capra certify."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +19,12 @@ from capra.cli.options import (
 from capra.cli.output import print_json, progress_bar, say, show
 from capra.cli.runs import checkpoint_digests, chosen_model, record_head
 from capra.errors import InputError
+
+if TYPE_CHECKING:
+    from capra.lm.model import ModelConfig
+
+SMALL_WEIGHTS: Final = 4096
+SMALL_CONTEXT: Final = 64
 
 
 @app.command(epilog="Example: capra certify --model random --max-context 16 --max-rows 4")
@@ -66,17 +72,16 @@ def certify(
     from capra.certify.certificate import Subject
     from capra.certify.certificate import certify as run_certify
     from capra.compiler.optimization import names_of, parse_optimization
-    from capra.lm.models import TINY_MODELS
     from capra.lm.target import ChipTarget
     from capra.report.tables import certificate_lines
 
     language_model = chosen_model(model, model_seed, external_words, scratchpad_words)
     last = language_model.config.context if max_context is None else max_context
-    is_tiny = model in TINY_MODELS
+    is_small = _takes_seconds(language_model.config)
     if instructions is None:
-        instructions = is_tiny
+        instructions = is_small
     if caches is None:
-        caches = last + 1 if is_tiny else 8
+        caches = last + 1 if is_small else 8
     elif not instructions:
         raise InputError(f"--caches is {caches} without programs, expected --instructions")
     passes = parse_optimization(optimize)
@@ -103,3 +108,9 @@ def certify(
     if certificate.failure is not None:
         say(f"error: not certified: {certificate.failure}")
         raise typer.Exit(1)
+
+
+def _takes_seconds(config: "ModelConfig") -> bool:
+    """Whether all programs of a model are certified in seconds: a few thousand weights do."""
+    weights = sum(rows * cols for rows, cols in config.weight_shapes().values())
+    return weights <= SMALL_WEIGHTS and config.context <= SMALL_CONTEXT

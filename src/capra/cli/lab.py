@@ -187,7 +187,7 @@ def serving(
             max(SERVING_GUESSES),
             advance,
         )
-        texts = text_steps(language_model, tokens, work.new_tokens + max(SERVING_GUESSES))
+        texts = work.all_tokens
         advance(texts + len(SERVING_ACCEPTANCES) * len(SERVING_GUESSES), 0)
         head = record_head(
             "serving", checkpoint_digests(model, draft), **run_settings(language_model, tokens)

@@ -30,7 +30,6 @@ from capra.cli.runs import (
     chosen_model,
     record_head,
     run_settings,
-    text_steps,
 )
 from capra.errors import InputError
 
@@ -141,7 +140,7 @@ def plan(
         )
         runs = 1 if measured is None else len(measured)
         writes_text = acceptance is None and (synthetic_acceptance is None or runs > 0)
-        texts = text_steps(language_model, tokens, work.new_tokens + max_guesses)
+        texts = work.all_tokens
         advance(max_guesses + runs + writes_text * texts, 0)
         if given_rates is not None and synthetic_acceptance is not None:
             source = planner.synthetic_source(

@@ -90,7 +90,9 @@ def compile_program(
     from capra.compiler.passes.scales import assign_scales
     from capra.compiler.pipeline import PASSES, compile_graph
     from capra.compiler.printer import print_bound
+    from capra.files import check_distinct
     from capra.isa.program import save_program
+    from capra.lm.models import is_file
 
     if emit is not None and emit not in (*PASSES, "bound"):
         raise InputError(f"--emit is {emit!r}, expected one of {', '.join(PASSES)}, bound")
@@ -111,6 +113,9 @@ def compile_program(
         if name == emit:
             print(printable_lines(text()), end="")
 
+    if output is not None:
+        inputs = (graph, ranges, Path(model) if is_file(model) else None)
+        check_distinct([output], filter(None, inputs))
     program = compile_graph(*source, optimize=passes, observer=observe)
     if emit == "bound":
         bound = lower_bound(source.graph, assign_scales(source.graph, source.ranges), source.chip)

@@ -114,9 +114,11 @@ def prompts_from(path: Path, model: LanguageModel) -> list[Prompt]:
     return found
 
 
-def default_lengths(context: int) -> tuple[int, ...]:
-    """A quarter, a half and three quarters of the context, as far as they differ."""
-    return tuple(dict.fromkeys(max(1, context * share // 4) for share in SHARES))
+def default_lengths(context: int, prompts: Sequence[Prompt]) -> tuple[int, ...]:
+    """A quarter, a half and three quarters of the context, as far as all prompts leave room."""
+    room = context + 1 - max(len(prompt.tokens) for prompt in prompts)
+    lengths = (max(1, min(context * share // 4, room)) for share in SHARES)
+    return tuple(dict.fromkeys(lengths))
 
 
 def bench(
@@ -214,6 +216,8 @@ def summary(
 ) -> Record:
     """Statistics of the runs for every length and k (`cells`), and for every k over all lengths.
 
+    `best` has the largest mean, `resident_best` the largest one with resident weights.
+
     `mean` is the mean speedup over prompts, of their means where there are several lengths; `low`
     and `high` bound it with a confidence of 95 % (percentile bootstrap over prompts: lengths of one
     prompt are no independent runs), or are None for fewer than MIN_PROMPTS prompts. `losses` counts
@@ -231,7 +235,14 @@ def summary(
     ]
     found = [{"k": k, **each} for k, each in zip(ks, by_k, strict=True)]
     best = max(found, key=lambda entry: float(entry["mean"]))
-    return {"confidence": CONFIDENCE, "cells": cells, "by_k": found, "best": dict(best)}
+    resident = max(found, key=lambda entry: float(entry["resident_mean"]))
+    return {
+        "confidence": CONFIDENCE,
+        "cells": cells,
+        "by_k": found,
+        "best": dict(best),
+        "resident_best": dict(resident),
+    }
 
 
 def _statistics(runs: Sequence[Mapping[str, Any]], prompts: int) -> Record:
@@ -264,7 +275,9 @@ def _interval(values: np.ndarray) -> tuple[float, float] | tuple[None, None]:
     if len(values) < MIN_PROMPTS:
         return None, None
     draw = np.random.default_rng(RESAMPLE_SEED)
-    means = values[draw.integers(0, len(values), (RESAMPLES, len(values)))].mean(axis=1)
+    means = [
+        values[draw.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)
+    ]  # fmt: skip
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(means, (tail, 1 - tail))
     return float(low), float(high)

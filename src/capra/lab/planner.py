@@ -63,7 +63,7 @@ class Workload:
             )
         if self.max_new_tokens < 1:
             raise InputError(f"{self.max_new_tokens} new tokens, expected at least 1")
-        self.target.check_fit(len(self.prompt), self.max_new_tokens, self.max_guesses)
+        self.target.check_fit(len(self.prompt), self.all_tokens, self.max_guesses)
 
     @cached_property
     def costs(self) -> ProgramCosts:
@@ -73,7 +73,12 @@ class Workload:
     @property
     def new_tokens(self) -> int:
         """Tokens of the run: those asked for, or as many as the context has room for."""
-        return min(self.max_new_tokens, self.target.max_context - len(self.prompt) + 1)
+        return min(self.max_new_tokens, self.all_tokens)
+
+    @property
+    def all_tokens(self) -> int:
+        """New tokens of a text that goes on to the end of the context."""
+        return self.target.max_context - len(self.prompt) + 1
 
     @cached_property
     def plain_cycles(self) -> int:
@@ -84,12 +89,10 @@ class Workload:
 
     @cached_property
     def text(self) -> tuple[int, ...]:
-        """The prompt and its plain continuation, executed; it goes on behind the run's end.
-
-        So a guess of the last block has a token to be compared with.
-        """
-        length = self.new_tokens + self.max_guesses
-        plain = decode(self.target, self.prompt, length, on_tokens=lambda _tokens: self.on_step())
+        """The prompt and its plain continuation, executed, to the end of the context."""
+        plain = decode(
+            self.target, self.prompt, self.all_tokens, on_tokens=lambda _tokens: self.on_step()
+        )
         return plain.prompt + plain.tokens
 
     def extent(self, draft_cycles: float) -> Extent:
@@ -101,9 +104,8 @@ class Workload:
 
     def cover(self, guesses: int) -> None:
         """Make the costs of all blocks of this many guesses known."""
-        first, last = len(self.prompt) - 1, len(self.prompt) + self.new_tokens - 2
-        fitting = self.target.max_context - guesses - 1
-        self.costs.cover(guesses + 1, first, min(last, fitting))
+        first, last = len(self.prompt) - 1, self.target.max_context - guesses - 1
+        self.costs.cover(guesses + 1, first, last)
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,8 @@ def measured_source(work: Workload, make_proposer: Callable[[tuple[int, ...]], P
     """
     text, prompt = work.text, len(work.prompt)
     proposer = make_proposer(text)
-    profile, cycles = profile_of(proposer, text, prompt, work.new_tokens, work.max_guesses)
-    starts = range(prompt, prompt + min(work.new_tokens, ASKED_AGAIN))
+    profile, cycles = profile_of(proposer, text, prompt, work.all_tokens, work.max_guesses)
+    starts = range(prompt, prompt + min(work.all_tokens, ASKED_AGAIN))
     first, again = (
         [ask(proposer, text[:start], work.max_guesses).tokens for start in starts] for _ in range(2)
     )

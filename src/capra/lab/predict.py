@@ -204,7 +204,7 @@ def geometric_speedup(k: int, acceptance: float, extent: Extent, cycles: Cycles)
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """The steady state: what a token costs where no run ends."""
+    """The steady state: what a token costs while the text grows to the end of the context."""
 
     plain_cycles: float
     """Mean cycles of a plain step."""
@@ -219,25 +219,24 @@ class Steady:
 
 
 def steady_state(k: int, acceptance: Acceptance, extent: Extent, cycles: Cycles) -> Steady:
-    """The blocks that a run of k draft tokens per block can have, as if it went on behind its end.
+    """The blocks of k draft tokens that a text can have which goes on to the end of the context.
 
-    A block that reaches over the end counts for the share of its tokens that lie before it, so that
-    a token more or less hardly changes the answer. Positions where k draft tokens do not fit the
-    context are left out, of the plain steps too.
+    However many tokens a run asks for, and whatever k is, the text is the same one. Its last block
+    counts for the share of its tokens that the text has; the context shortens blocks, as in a run.
     """
-    end = min(extent.new_tokens, extent.context - extent.first_cache - k)
+    end = extent.context - extent.first_cache
     starts = [1.0] + [0.0] * (end + k)  # chance that a block starts at a position
     cost = blocks = 0.0
     for position in range(end):
         chance, cache = starts[position], extent.first_cache + position
         if chance == 0:
             continue
-        guesses = acceptance.guesses(position, k)
+        guesses = acceptance.guesses(position, min(k, extent.context - cache - 1))
         block = guesses * extent.draft_cycles + cycles(guesses + 1, cache)
         for accepted, share in enumerate(acceptance.accepted(position, guesses)):
-            before_end = min(accepted + 1, end - position) / (accepted + 1)
-            blocks += chance * share * before_end
-            cost += chance * share * before_end * block
+            inside = min(accepted + 1, end - position) / (accepted + 1)
+            blocks += chance * share * inside
+            cost += chance * share * inside * block
             starts[position + accepted + 1] += chance * share
     plain = sum(cycles(1, extent.first_cache + position) for position in range(end))
     return Steady(plain / end, cost / end, end / blocks)

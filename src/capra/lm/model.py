@@ -152,5 +152,7 @@ class LanguageModel:
 
 def check_token(what: str, token: int, vocab_size: int) -> None:
     """Raise InputError unless a token is in the vocabulary."""
-    if not (isinstance(token, int | np.integer) and 0 <= token < vocab_size):
+    if not (
+        isinstance(token, int | np.integer) and type(token) is not bool and 0 <= token < vocab_size
+    ):
         raise InputError(f"{what} is {token}, expected 0 .. {vocab_size - 1}, the vocabulary")

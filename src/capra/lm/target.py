@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from capra.compiler.optimization import O0, SHORT_LAST_BLOCK, Optimization
+from capra.compiler.optimization import O0, Optimization
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import Room, compile_graph, find_room
 from capra.errors import InputError
@@ -178,12 +178,15 @@ class ChipTarget(IntegerTarget):
         graph, chip = self.graph(role, rows, cache), self.model.config.chip
         return find_room(graph, self.model.ranges, chip, self.optimize)
 
-    def check_fit(self, prompt: int, new_tokens: int, speculative_tokens: int) -> None:
+    def check_fit(
+        self, prompt: int, new_tokens: int, speculative_tokens: int,
+        *, shorten_last_block: bool = False,
+    ) -> None:  # fmt: skip
         """Raise CapacityError unless every program that a run may need fits the chip."""
         if new_tokens > 0 and 0 < prompt <= self.max_context:
             shapes = RunShapes(
                 prompt, new_tokens, speculative_tokens, self.max_context, PREFILL_ROWS,
-                is_shortened=SHORT_LAST_BLOCK in self.optimize,
+                is_shortened=shorten_last_block,
             )  # fmt: skip
             if shapes not in self._fitting:
                 check_run(self, shapes)
@@ -219,8 +222,9 @@ class _Bounds:
         self._context = model.config.context
         self._vocab_size = model.config.vocab_size
 
-    def check_block(self, tokens: Sequence[int], cached: int) -> None:
-        """Raise InputError unless these tokens may follow so many cached rows."""
+    def block(self, tokens: Iterable[int], cached: int) -> list[int]:
+        """The tokens as plain integers; InputError unless they may follow so many cached rows."""
+        tokens = list(tokens)
         if cached + len(tokens) > self._context:
             raise InputError(
                 f"{len(tokens)} rows after {cached} cached ones, expected at most "
@@ -228,11 +232,14 @@ class _Bounds:
             )
         for token in tokens:
             check_token("token", token, self._vocab_size)
+        return [int(token) for token in tokens]
 
-    def check_not_empty(self, tokens: Sequence[int]) -> None:
-        """Raise InputError for a block of no rows."""
-        if not len(tokens):
+    def filled_block(self, tokens: Iterable[int], cached: int) -> list[int]:
+        """The same of a block that has rows; InputError for an empty one."""
+        found = self.block(tokens, cached)
+        if not found:
             raise InputError("the block is empty, expected at least one token")
+        return found
 
     def check_kept(self, length: int, cached: int) -> None:
         """Raise InputError unless so many of the cached rows can be kept."""
@@ -260,7 +267,7 @@ class IntegerSession:
 
         Raises InputError for rows beyond the context and tokens outside the vocabulary.
         """
-        self._bounds.check_block(tokens, self.length)
+        tokens = self._bounds.block(tokens, self.length)
         chunks = (tokens[i : i + PREFILL_ROWS] for i in range(0, len(tokens), PREFILL_ROWS))
         before = self.length
         try:
@@ -275,8 +282,7 @@ class IntegerSession:
         Raises InputError for a block that is empty or reaches beyond the context, and for tokens
         outside the vocabulary.
         """
-        self._bounds.check_not_empty(tokens)
-        self._bounds.check_block(tokens, self.length)
+        tokens = self._bounds.filled_block(tokens, self.length)
         run, execution = self._run("step" if len(tokens) == 1 else "verify", tokens)
         choices = tuple(execution.outputs["token"][:, 0].tolist())
         return Forward(choices, execution.outputs["logits"].astype(np.float64), (run,))
@@ -331,14 +337,12 @@ class FloatSession:
 
     def prefill(self, tokens: Sequence[int]) -> tuple[ProgramRun, ...]:
         """Append prompt tokens."""
-        self._bounds.check_block(tokens, self.length)
-        self._tokens += tokens
+        self._tokens += self._bounds.block(tokens, self.length)
         return ()
 
     def forward(self, tokens: Sequence[int]) -> Forward:
         """Append a block and return the choice after each of its rows."""
-        self._bounds.check_not_empty(tokens)
-        self._bounds.check_block(tokens, self.length)
+        tokens = self._bounds.filled_block(tokens, self.length)
         text = [*self._tokens, *tokens]
         logits = block_logits(self._model, text)[-len(tokens) :]
         self._tokens = text

@@ -3,6 +3,7 @@
 These checks come after those of the values themselves; ratios may differ by rounding.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import isclose
 from statistics import fmean, median
@@ -130,6 +131,18 @@ def table_has_its_plain_runs(where: str, table: Record) -> None:
             _close(at, run, "speedup", ratio, "the cycles of its model's plain run over its own")
 
 
+def plan_is_its_best(where: str, record: Record) -> None:
+    """What is best, and whether it pays, is what the steady states say."""
+    best = max(record["ks"], key=lambda entry: float(entry["steady"]["speedup"]))
+    _same(where, record, {"best": {"k": best["k"], **best["steady"]}}, "the best steady state")
+    pays = best["steady"]["speedup"] > 1
+    _same(where, record, {"pays": pays}, "as the best steady state says")
+    for index, entry in enumerate(record["ks"]):
+        steady = entry["steady"]
+        ratio = steady["plain_cycles_per_token"] / steady["cycles_per_token"]
+        _close(f"{where}.ks[{index}].steady", steady, "speedup", ratio, "plain over speculative")
+
+
 def bench_is_of_its_runs(where: str, record: Record) -> None:
     """Every prompt, length and k has one run, and the statistics are those of the runs."""
     expected = [
@@ -143,10 +156,11 @@ def bench_is_of_its_runs(where: str, record: Record) -> None:
         ratio = _ratio(run["plain_cycles"], run["cycles"])
         _close(f"{where}.runs[{index}]", run, "speedup", ratio, "plain over speculative cycles")
         rate_is_possible(f"{where}.runs[{index}]", run)
+    counts = Counter(found)
     for key in expected:
-        if found.count(key) != 1:
+        if counts[key] != 1:
             raise InputError(
-                f"{where}.runs has {found.count(key)} runs of prompt {key[0]}, {key[1]} tokens, "
+                f"{where}.runs has {counts[key]} runs of prompt {key[0]}, {key[1]} tokens, "
                 f"k = {key[2]}, expected 1"
             )
     if len(found) > len(expected):
@@ -155,9 +169,10 @@ def bench_is_of_its_runs(where: str, record: Record) -> None:
     _same(where, record, {"tokens_equal": equal}, "as the runs say")
     for place, entry, runs in _spreads(where, record):
         _spread_is_of(place, entry, runs)
-    best = max(record["by_k"], key=lambda entry: float(entry["mean"]))
-    if best != record["best"]:
-        raise fail(f"{where}.best", record["best"], "the entry of by_k with the largest mean")
+    for name, key in (("best", "mean"), ("resident_best", "resident_mean")):
+        best = max(record["by_k"], key=lambda entry: float(entry[key]))
+        if best != record[name]:
+            raise fail(f"{where}.{name}", record[name], f"the entry of by_k with the largest {key}")
 
 
 def _spreads(where: str, record: Record) -> Iterator[tuple[str, Record, list[Record]]]:

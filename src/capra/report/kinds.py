@@ -13,6 +13,7 @@ from capra.report.agreement import (
     bench_is_of_its_runs,
     block_is_checked,
     comparison_is_of_both_runs,
+    plan_is_its_best,
     rate_is_of_the_counts,
     run_is_its_programs,
     table_has_its_plain_runs,
@@ -165,6 +166,18 @@ def _anatomy(where: str, value: Any) -> None:
         )(where, value)  # fmt: skip
 
 
+def _above_0(where: str, value: Any) -> None:
+    number(where, value)
+    if not value:
+        raise fail(where, value, "a number above 0")
+
+
+_STEADY: Final = object_with(
+    speedup=number,
+    plain_cycles_per_token=_above_0,
+    cycles_per_token=_above_0,
+    tokens_per_block=_above_0,
+)
 _PASSES: Final = list_of(one_of(OPTIMIZATIONS))
 _BENCH_RUN: Final = object_with(
     prompt=whole, new_tokens=positive, k=positive, plain_cycles=positive, cycles=positive,
@@ -225,6 +238,7 @@ KINDS: Final[Mapping[str, Check]] = {
     "grid": object_with(grid_is_whole, cells=list_of(_CELL, 1), optimize=_PASSES),
     "plan": object_with(
         plan_is_whole,
+        plan_is_its_best,
         optimize=_PASSES,
         settings=object_with(max_k=positive),
         cost_curve=object_with(
@@ -234,8 +248,9 @@ KINDS: Final[Mapping[str, Check]] = {
             ),
         ),
         ks=list_of(
-            object_with(_measured, k=whole, speedup=number, steady=object_with(speedup=number)), 1
+            object_with(_measured, k=whole, speedup=number, steady=_STEADY), 1
         ),
+        pays=flag, best=object_with(_STEADY, k=positive),
     ),
     "bench": object_with(
         bench_is_of_its_runs,
@@ -246,7 +261,7 @@ KINDS: Final[Mapping[str, Check]] = {
         confidence=number,
         new_tokens=list_of(positive, 1), ks=list_of(positive, 1), repeated_8grams=number,
         runs=list_of(_BENCH_RUN, 1), cells=list_of(_SPREAD, 1), by_k=list_of(_SPREAD, 1),
-        best=_SPREAD, tokens_equal=flag, optimize=_PASSES,
+        best=_SPREAD, resident_best=_SPREAD, tokens_equal=flag, optimize=_PASSES,
     ),
     "anatomy": _anatomy,
     "causality": object_with(

@@ -36,7 +36,10 @@ class Comparison:
     stop_token: int | None = None
 
     def __post_init__(self) -> None:
-        self.target.check_fit(len(self.prompt), self.max_new_tokens, self.num_speculative_tokens)
+        self.target.check_fit(
+            len(self.prompt), self.max_new_tokens, self.num_speculative_tokens,
+            shorten_last_block=SHORT_LAST_BLOCK in self.target.optimize,
+        )  # fmt: skip
 
     def plain(self, on_tokens: OnTokens = _ignore, through: Target | None = None) -> Decoded:
         """The target's own text, a token a pass."""

@@ -9,7 +9,7 @@ hence the text is the target's greedy text whatever the proposer is.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -51,6 +51,17 @@ class Target(Protocol):
 
     def session(self) -> Session:
         """A session with an empty cache."""
+        ...
+
+
+@runtime_checkable
+class FiniteTarget(Protocol):
+    """A target that may be too small for a run, and knows so before it starts."""
+
+    def check_fit(
+        self, prompt: int, new_tokens: int, speculative_tokens: int, *, shorten_last_block: bool
+    ) -> None:
+        """Raise CapacityError unless every program that the run may need fits."""
         ...
 
 
@@ -119,11 +130,17 @@ def decode(
     With `shorten_last_block` it does not reach past the last token asked for either; else every
     block has as many guesses, as the recorded runs do.
 
-    Raises InputError for an empty prompt, one longer than the context, tokens outside the
+    Raises CapacityError where a program that the run may need does not fit the target's chip, and
+    InputError for an empty prompt, one longer than the context, tokens outside the
     vocabulary, negative counts, guesses without a proposer, or one of another vocabulary.
     """
     _check(target, prompt, max_new_tokens, proposer, num_speculative_tokens, stop_token)
     prompt = [int(token) for token in prompt]
+    if isinstance(target, FiniteTarget):
+        target.check_fit(
+            len(prompt), max_new_tokens, num_speculative_tokens,
+            shorten_last_block=shorten_last_block,
+        )  # fmt: skip
     session = target.session()
     if max_new_tokens == 0:
         return Decoded(tuple(prompt), (), "length", (), (), 0)

@@ -45,6 +45,9 @@ def ask(proposer: Proposer, text: Sequence[int], count: int) -> Proposal:
     found = proposer.propose(list(text), count)
     if not isinstance(found, Proposal):
         raise InputError(f"the draft answered {found!r}, expected a Proposal")
+    for what, value in (("tokens", found.tokens), ("runs", found.runs)):
+        if not isinstance(value, Iterable):
+            raise InputError(f"the draft's {what} are {value!r}, expected a sequence")
     tokens = whole_tokens("the draft proposed", found.tokens)
     if len(tokens) > count:
         raise InputError(f"the draft proposed {len(tokens)} tokens, expected at most {count}")
@@ -53,10 +56,11 @@ def ask(proposer: Proposer, text: Sequence[int], count: int) -> Proposal:
 
 def whole_tokens(who: str, tokens: Iterable[object]) -> tuple[int, ...]:
     """Tokens as plain integers; InputError, starting with `who`, for one that is not whole."""
+    given = list(tokens)
     try:
-        return tuple(index(token) for token in tokens)  # type: ignore[arg-type]
+        return tuple(index(token) for token in given)  # type: ignore[arg-type]
     except TypeError:
-        raise InputError(f"{who} {list(tokens)!r}, expected whole numbers") from None
+        raise InputError(f"{who} {given!r}, expected whole numbers") from None
 
 
 class NextToken(Protocol):
