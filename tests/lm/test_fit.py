@@ -11,8 +11,11 @@ from capra.compiler.optimization import O0, O1, Optimization
 from capra.compiler.pipeline import Room
 from capra.errors import CapacityError
 from capra.isa.chip import Chip
+from capra.isa.instruction import instruction
+from capra.isa.program import Program
+from capra.lm.fit import RunShapes, check_run
 from capra.lm.model import LanguageModel, ModelConfig
-from capra.lm.target import ChipTarget
+from capra.lm.target import ChipTarget, Role
 from capra.spec_decode.comparison import Comparison
 from capra.spec_decode.proposers import RandomProposer
 
@@ -133,3 +136,42 @@ def compiles(target: ChipTarget, rows: int, cache: int) -> bool:
     except CapacityError:
         return False
     return True
+
+
+class _Shapes:
+    """Programs that fit, but for some; `room` promises what it is told to."""
+
+    def __init__(self, too_large: set[tuple[str, int, int]], room: Room) -> None:
+        self._too_large = too_large
+        self._room = room
+
+    def program(self, role: Role, rows: int, cache: int) -> Program:
+        if (role, rows, cache) in self._too_large:
+            raise CapacityError(f"{role} of {rows} after {cache}")
+        return Program("fits", Chip(), (instruction("HALT"),))
+
+    def room(self, role: Role, rows: int, cache: int) -> Room:
+        return self._room
+
+
+@pytest.mark.parametrize(
+    ("shape", "promised"),
+    [
+        (("step", 1, 5), Room(False, False)),
+        (("verify", 3, 5), Room(False, False)),
+        (("verify", 2, 4), Room(False, False)),
+        (("step", 1, 0), Room(False, True)),
+        (("verify", 3, 0), Room(False, True)),
+        (("prefill", 4, 0), Room(True, True)),
+    ],
+    ids=str,
+)
+def test_one_program_that_does_not_fit_refuses_the_run(
+    shape: tuple[str, int, int], promised: Room
+) -> None:
+    """Of shorter caches than the last, of the empty one, of fewer rows, of the prompt."""
+    prompt = 5 if shape[0] == "prefill" else 1
+    shapes = RunShapes(prompt, 9, 2, 64, 16, is_shortened=False)
+    check_run(_Shapes(set(), promised), shapes)
+    with pytest.raises(CapacityError, match=f"{shape[0]} of {shape[1]} after {shape[2]}"):
+        check_run(_Shapes({shape}, promised), shapes)
