@@ -104,11 +104,11 @@ GROUP: Final = Group(
             _TEST_PREDICT,
         ),
         Mutant(
-            "profile ends with the run", _PLANNER,
-            "length = self.new_tokens + self.max_guesses",
-            "length = self.new_tokens",
-            "guesses of the last block have nothing to be compared with",
-            _TEST_PLANNER,
+            "steady state of the run instead of the context", _PREDICT,
+            "end = extent.context - extent.first_cache",
+            "end = min(extent.new_tokens, extent.context - extent.first_cache)",
+            "the answer depends on the length that is asked for",
+            ("tests/lab/test_predict.py", "tests/lab/test_planner.py"),
         ),
         Mutant(
             "assumed guesses are free", _PLANNER,

@@ -224,15 +224,15 @@ class _Bounds:
 
     def block(self, tokens: Iterable[int], cached: int) -> list[int]:
         """The tokens as plain integers; InputError unless they may follow so many cached rows."""
-        tokens = list(tokens)
-        if cached + len(tokens) > self._context:
+        block = list(tokens)
+        if cached + len(block) > self._context:
             raise InputError(
-                f"{len(tokens)} rows after {cached} cached ones, expected at most "
+                f"{len(block)} rows after {cached} cached ones, expected at most "
                 f"{self._context - cached}: the context has {self._context} rows"
             )
-        for token in tokens:
+        for token in block:
             check_token("token", token, self._vocab_size)
-        return [int(token) for token in tokens]
+        return [int(token) for token in block]
 
     def filled_block(self, tokens: Iterable[int], cached: int) -> list[int]:
         """The same of a block that has rows; InputError for an empty one."""
@@ -262,13 +262,13 @@ class IntegerSession:
         }
         self.length = 0
 
-    def prefill(self, tokens: Sequence[int]) -> tuple[ProgramRun, ...]:
+    def prefill(self, tokens: Iterable[int]) -> tuple[ProgramRun, ...]:
         """Append prompt tokens whose next tokens nobody asks for, 16 rows a program.
 
         Raises InputError for rows beyond the context and tokens outside the vocabulary.
         """
-        tokens = self._bounds.block(tokens, self.length)
-        chunks = (tokens[i : i + PREFILL_ROWS] for i in range(0, len(tokens), PREFILL_ROWS))
+        block = self._bounds.block(tokens, self.length)
+        chunks = (block[i : i + PREFILL_ROWS] for i in range(0, len(block), PREFILL_ROWS))
         before = self.length
         try:
             return tuple(self._run("prefill", chunk)[0] for chunk in chunks)
@@ -276,14 +276,14 @@ class IntegerSession:
             self.length = before
             raise
 
-    def forward(self, tokens: Sequence[int]) -> Forward:
+    def forward(self, tokens: Iterable[int]) -> Forward:
         """Append a block and return the choice after each of its rows.
 
         Raises InputError for a block that is empty or reaches beyond the context, and for tokens
         outside the vocabulary.
         """
-        tokens = self._bounds.filled_block(tokens, self.length)
-        run, execution = self._run("step" if len(tokens) == 1 else "verify", tokens)
+        block = self._bounds.filled_block(tokens, self.length)
+        run, execution = self._run("step" if len(block) == 1 else "verify", block)
         choices = tuple(execution.outputs["token"][:, 0].tolist())
         return Forward(choices, execution.outputs["logits"].astype(np.float64), (run,))
 
@@ -335,16 +335,16 @@ class FloatSession:
         """Rows in the cache."""
         return len(self._tokens)
 
-    def prefill(self, tokens: Sequence[int]) -> tuple[ProgramRun, ...]:
+    def prefill(self, tokens: Iterable[int]) -> tuple[ProgramRun, ...]:
         """Append prompt tokens."""
         self._tokens += self._bounds.block(tokens, self.length)
         return ()
 
-    def forward(self, tokens: Sequence[int]) -> Forward:
+    def forward(self, tokens: Iterable[int]) -> Forward:
         """Append a block and return the choice after each of its rows."""
-        tokens = self._bounds.filled_block(tokens, self.length)
-        text = [*self._tokens, *tokens]
-        logits = block_logits(self._model, text)[-len(tokens) :]
+        block = self._bounds.filled_block(tokens, self.length)
+        text = [*self._tokens, *block]
+        logits = block_logits(self._model, text)[-len(block) :]
         self._tokens = text
         return Forward(tuple(logits.argmax(axis=1).tolist()), logits)
 
