@@ -5,7 +5,7 @@ tuple of rows, and a row is the number of a vector of terms. Rows are computed o
 a model differ in few of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -91,6 +91,9 @@ class Dataflow:
                     self._softmax_row(row, node.seen(number), index, out)
                     for number, row in enumerate(first)
                 )
+            case Kind.ATTENTION:
+                heads = zip(*self._heads(node, scales, *operands), strict=True)
+                return tuple(self._beside(row) if node.heads > 1 else row[0] for row in heads)
             case Kind.RELU:
                 return tuple(self._relu_row(row) for row in first)
             case Kind.ADD:
@@ -109,6 +112,27 @@ class Dataflow:
                 return tuple(self.terms.vector([self.terms.argmax(row)]) for row in first)
             case Kind.INPUT | Kind.WEIGHT:
                 raise AssertionError(f"{node.name} is a leaf")
+
+    def _heads(self, node: Node, scales: Scales, q: Rows, k: Rows, v: Rows) -> Iterator[Rows]:
+        """The rows of every head's result. A row is made of the keys that it sees and no other."""
+        assert node.visible is not None
+        for number, head in enumerate(node.inner):
+            columns = node.columns(number)
+            width = columns.stop - columns.start
+            (queries, keys, values) = (
+                rows if node.heads == 1 else
+                tuple(self._cut_row(row, columns.start, width) for row in rows)
+                for rows in (q, k, v)
+            )  # fmt: skip
+            to_score, to_prob, to_out = (scales.product[tensor.name] for tensor in head)
+            index, mixed = scales.softmax_index[head.probs.name], list[int]()
+            for row, query in enumerate(queries):
+                seen = node.visible.columns(row)
+                scores = self._product_row(query, tuple(keys[key] for key in seen), to_score)
+                probs = self._softmax_row(scores, len(seen), index, to_prob)
+                weighed = self._transposed(tuple(values[key] for key in seen))
+                mixed.append(self._product_row(probs, weighed, to_out))
+            yield tuple(mixed)
 
     def _transposed(self, rows: Rows) -> Rows:
         if rows not in self._columns:

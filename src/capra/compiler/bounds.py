@@ -92,16 +92,34 @@ class _Bound:
         rows = Counter[Place]()  # by the columns that the right operand has in its buffer
         for node in products:
             rows[self._right_columns(node)] += node.rows
+        for node in self._computed:
+            self._attention_products(node)
         for node in products:
             right = self._right_columns(node)
             together = sum(count for other, count in rows.items() if _share_columns(right, other))
             tile_rows = min(ARRAY_SIZE, together)
-            tiles = Fraction(node.rows * node.cols, tile_rows * ARRAY_SIZE)
             inner = self._graph[node.inputs[0]].cols
-            for start in range(0, inner, self._depth):
-                depth = min(self._depth, inner - start)
-                size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 0)}
-                self._count(_of("MM", sd=ARRAY_SIZE, **size), tiles)
+            self._sums_of(inner, Fraction(node.rows * node.cols), tile_rows)
+
+    def _attention_products(self, node: Node) -> None:
+        """Scores and weighed values: every row meets the keys that it sees, tile_rows at a time."""
+        if node.visible is None:
+            return
+        seen, width = sum(map(node.visible.count, range(node.rows))), node.cols // node.heads
+        tile_rows = min(ARRAY_SIZE, node.rows)
+        for _ in range(node.heads):
+            # Sums of K = width, one per row and key seen; then, per row, width sums of K = seen.
+            self._sums_of(width, Fraction(seen), tile_rows)
+            for row in range(node.rows):
+                self._sums_of(node.visible.count(row), Fraction(width), tile_rows)
+
+    def _sums_of(self, inner: int, sums: Fraction, tile_rows: int) -> None:
+        """So many sums of `inner` products, at the price that they have in the best tile."""
+        tiles = sums / (tile_rows * ARRAY_SIZE)
+        for start in range(0, inner, self._depth):
+            depth = min(self._depth, inner - start)
+            size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 0)}
+            self._count(_of("MM", sd=ARRAY_SIZE, **size), tiles)
 
     def _right_columns(self, node: Node) -> Place:
         place = self._places[node.inputs[1]]
@@ -121,6 +139,14 @@ class _Bound:
             elif node.kind is Kind.SOFTMAX:
                 seen = sum(node.seen(row) for row in range(node.rows))
                 requantize(self._scales.product[node.name], seen)
+            elif node.visible is not None:
+                seen = sum(map(node.visible.count, range(node.rows)))
+                for head in node.inner:
+                    requantize(self._scales.product[head.scores.name], seen)
+                    requantize(self._scales.product[head.probs.name], seen)
+                    requantize(
+                        self._scales.product[head.mixed.name], head.mixed.rows * head.mixed.cols
+                    )
             elif node.kind is Kind.RELU and self._graph.is_materialized(node.inputs[0]):
                 requantize(UNITY, count, relu=True)
             elif node.kind is Kind.ADD:
@@ -136,6 +162,9 @@ class _Bound:
             if node.kind is Kind.SOFTMAX:
                 for row in range(node.rows):
                     self._count(_of("SM", n=node.seen(row)))
+            elif node.visible is not None:
+                for row in range(node.rows):
+                    self._count(_of("SM", n=node.visible.count(row)), node.heads)
             elif node.kind is Kind.ARGMAX:
                 cols = self._graph[node.inputs[0]].cols
                 self._count(_of("AMAX", n=cols), node.rows)

@@ -5,7 +5,8 @@
     output NAME
 
 `#` starts a comment. Keys: start, count (slices), scale, transpose_b (products), prefix (softmax),
-tag.
+tag; of an attention: heads, scale, prefix (keys that all rows see), width (keys after them), tails
+(one hexadecimal mask per row: bit j is key prefix + j), inner_tag.
 """
 
 import re
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 
 from capra.errors import GraphError
 from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
+from capra.ir.visible import Visible
 from capra.numerals import parse_real
 
 
@@ -56,6 +58,12 @@ def print_node(node: Node) -> str:
         words.append(f"scale={node.scale!r}")
     if node.kind is Kind.MATMUL and node.transpose_b:
         words.append("transpose_b=1")
+    if node.visible is not None:
+        tails = ",".join(f"{tail:x}" for tail in node.visible.tails)
+        words += [f"heads={node.heads}", f"prefix={node.visible.prefix}",
+                  f"width={node.visible.width}", f"tails={tails}"]  # fmt: skip
+        if node.inner_tag != node.name:
+            words.append(f"inner_tag={node.inner_tag}")
     if node.prefix:
         words.append(f"prefix={node.prefix}")
     if node.tag != node.name:
@@ -102,6 +110,13 @@ def _parse_node(graph: Graph, words: list[str]) -> None:
     elif kind is Kind.ARGMAX:
         (x,) = _exactly(operands, 1)
         graph.argmax(name, x)
+    elif kind is Kind.ATTENTION:
+        q, k, v = _exactly(operands, 3)
+        visible = Visible(keys.whole("prefix"), keys.whole("width"), keys.masks("tails"))
+        graph.attention(
+            name, q, k, v, visible=visible, heads=keys.whole("heads", 1),
+            scale=keys.real("scale", 1.0), inner_tag=keys.take("inner_tag"), tag=tag,
+        )  # fmt: skip
     elif kind is Kind.SOFTMAX:
         (x,) = _exactly(operands, 1)
         graph.softmax(name, x, prefix=keys.whole("prefix", 0), tag=tag)
@@ -146,6 +161,13 @@ class _Keys:
         if text is None or not re.fullmatch(r"-?[0-9]{1,9}", text):
             raise GraphError(f"{key} is {text!r}, expected a whole number")
         return int(text)
+
+    def masks(self, key: str) -> tuple[int, ...]:
+        """Hexadecimal masks with commas between them."""
+        text = self.take(key)
+        if text is None or not re.fullmatch(r"[0-9a-f]{1,16384}(,[0-9a-f]{1,16384})*", text):
+            raise GraphError(f"{key} is {text!r}, expected hexadecimal masks with commas")
+        return tuple(int(mask, 16) for mask in text.split(","))
 
     def flag(self, key: str) -> bool:
         value = self.whole(key, 0)
