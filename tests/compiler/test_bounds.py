@@ -14,6 +14,7 @@ from capra.compiler.pipeline import compile_graph
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges, record_ranges
 from capra.ir.text import parse_graph
+from capra.ir.visible import Visible
 from capra.isa.chip import Chip
 from capra.isa.timing import Counters
 from capra.lm.model import LanguageModel

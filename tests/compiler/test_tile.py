@@ -24,6 +24,7 @@ from capra.compiler.passes.tile import tile_operations
 from capra.compiler.passes.views import Place, place_tensors
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
+from capra.ir.visible import Visible
 from capra.numerics import Rescale
 
 ZERO = Rescale(0, 1)

@@ -87,10 +87,7 @@ class Dataflow:
                 return tuple(self._product_row(row, columns, out) for row in first)
             case Kind.SOFTMAX:
                 index, out = scales.softmax_index[node.name], scales.product[node.name]
-                return tuple(
-                    self._softmax_row(row, node.seen(number), index, out)
-                    for number, row in enumerate(first)
-                )
+                return tuple(self._softmax_row(row, index, out) for row in first)
             case Kind.ATTENTION:
                 heads = zip(*self._heads(node, scales, *operands), strict=True)
                 return tuple(self._beside(row) if node.heads > 1 else row[0] for row in heads)
@@ -129,7 +126,7 @@ class Dataflow:
             for row, query in enumerate(queries):
                 seen = node.visible.columns(row)
                 scores = self._product_row(query, tuple(keys[key] for key in seen), to_score)
-                probs = self._softmax_row(scores, len(seen), index, to_prob)
+                probs = self._softmax_row(scores, index, to_prob)
                 weighed = self._transposed(tuple(values[key] for key in seen))
                 mixed.append(self._product_row(probs, weighed, to_out))
             yield tuple(mixed)
@@ -159,16 +156,14 @@ class Dataflow:
 
         return self._once(("product", row, columns, out), make)
 
-    def _softmax_row(self, row: int, seen: int, index: Rescale, out: Rescale) -> int:
+    def _softmax_row(self, row: int, index: Rescale, out: Rescale) -> int:
         terms = self.terms
 
         def make() -> list[int]:
-            scores = terms.elements(row)
-            fixed = terms.softmax(terms.vector(scores[:seen]), index.multiplier, index.shift)
-            probabilities = [terms.rescale(f, out.multiplier, out.shift) for f in fixed]
-            return probabilities + [terms.zero()] * (len(scores) - seen)
+            fixed = terms.softmax(row, index.multiplier, index.shift)
+            return [terms.rescale(f, out.multiplier, out.shift) for f in fixed]
 
-        return self._once(("softmax", row, seen, index, out), make)
+        return self._once(("softmax", row, index, out), make)
 
     def _relu_row(self, row: int) -> int:
         return self._once(("relu", row), lambda: [self.terms.relu(t) for t in self._terms_of(row)])

@@ -5,7 +5,7 @@
     weight  (rows, cols)                    given once, part of the model
     matmul  a b  [transpose_b] [scale]      (M, K) x (K, N) -> (M, N), times scale
     scores  q k  [scale]                    (M, K) x (N, K)^T -> (M, N), times scale
-    softmax x  [prefix]                     row by row; row i over its first prefix + i elements
+    softmax x                               row by row
     attention q k v heads visible [scale]   per head softmax(q k^T) v, row i over the keys it sees
     relu    x
     add     a b
@@ -83,8 +83,6 @@ class Node(NamedTuple):
     transpose_b: bool = False
     start: int = 0
     """First row or column of a slice."""
-    prefix: int = 0
-    """Elements that the first row of a softmax sees, and each later row one more; 0: all."""
     heads: int = 1
     """Heads of an attention."""
     visible: Visible | None = None
@@ -124,10 +122,6 @@ class Node(NamedTuple):
         """The columns of q, k, v and the result that are a head's."""
         width = self.cols // self.heads
         return slice(head * width, (head + 1) * width)
-
-    def seen(self, row: int) -> int:
-        """How many elements of its row the softmax of that row is over."""
-        return self.prefix + row if self.prefix else self.cols
 
 
 class Head(NamedTuple):
@@ -239,16 +233,9 @@ class Graph:
         """scale * (q . k^T): attention scores of two activations."""
         return self._product(Kind.SCORES, name, q, k, True, scale, tag)
 
-    def softmax(self, name: str, x: str, *, prefix: int = 0, tag: str | None = None) -> str:
-        """Softmax of each row; with a prefix, row i over its first prefix + i elements, then 0."""
-        node = self._operand(name, x)
-        most = node.cols - node.rows + 1
-        if prefix != 0 and not (isinstance(prefix, int) and 1 <= prefix <= most):
-            raise GraphError(
-                f"{name}: prefix is {prefix} for {self._describe(node)}, expected 0 for all or "
-                f"1 .. {most}, so that the last row sees no more than there is"
-            )
-        return self._build(name, Kind.SOFTMAX, (x,), node.rows, node.cols, tag, prefix=prefix)
+    def softmax(self, name: str, x: str, *, tag: str | None = None) -> str:
+        """Softmax of each row."""
+        return self._elementwise(Kind.SOFTMAX, name, x, tag)
 
     def attention(
         self, name: str, q: str, k: str, v: str, *, visible: Visible, heads: int = 1,
@@ -354,7 +341,7 @@ class Graph:
     def _build(
         self, name: str, kind: Kind, inputs: tuple[str, ...], rows: int, cols: int,
         tag: str | None, *, scale: float = 1.0, transpose_b: bool = False, start: int = 0,
-        prefix: int = 0, heads: int = 1, visible: Visible | None = None, inner_tag: str = "",
+        heads: int = 1, visible: Visible | None = None, inner_tag: str = "",
     ) -> str:  # fmt: skip
         _check_name("node", name)
         self._check_new(name)
@@ -368,22 +355,17 @@ class Graph:
                 _check_name("tag", each)
                 self._tags.add(each)
         node = Node(
-            name, kind, inputs, rows, cols, tag, scale, transpose_b, start, prefix, heads, visible,
-            inner_tag,
+            name, kind, inputs, rows, cols, tag, scale, transpose_b, start, heads, visible, inner_tag
         )  # fmt: skip
         for inner in (tensor for head in node.inner for tensor in head):
             self._check_new(inner.name)
             self._inner.add(inner.name)
-        return self._append(node)
-
-    def _append(self, node: Node) -> str:
-        name = node.name
         self._nodes[name] = node
         self._uses[name] = []
-        for operand in node.inputs:
+        for operand in inputs:
             self._uses[operand].append(name)
-        if node.kind in CONCATS:
-            self._concat_of.update(dict.fromkeys(node.inputs, name))
+        if kind in CONCATS:
+            self._concat_of.update(dict.fromkeys(inputs, name))
         return name
 
     def _check_new(self, name: str) -> None:
@@ -446,13 +428,6 @@ class Graph:
                     f"{name}: {kind} of the slice {self._describe(node)} would need a copy, "
                     "expected parts that are not slices"
                 )
-        self._check_unplaced(name, parts)
-        rows = sum(n.rows for n in nodes) if by_rows else nodes[0].rows
-        cols = nodes[0].cols if by_rows else sum(n.cols for n in nodes)
-        return self._build(name, kind, tuple(parts), rows, cols, tag)
-
-    def _check_unplaced(self, name: str, parts: Sequence[str]) -> None:
-        """Of the parts of the concatenation `name`."""
         uses = Counter(parts)
         for part in parts:
             owner = self._concat_of.get(part) or (name if uses[part] > 1 else None)
@@ -461,6 +436,9 @@ class Graph:
                     f"{name}: part {self._describe(self[part])} is written into {owner} already; "
                     "a second place would need a copy, expected a tensor of its own"
                 )
+        rows = sum(n.rows for n in nodes) if by_rows else nodes[0].rows
+        cols = nodes[0].cols if by_rows else sum(n.cols for n in nodes)
+        return self._build(name, kind, tuple(parts), rows, cols, tag)
 
 
 def _check_name(what: str, name: str) -> None:

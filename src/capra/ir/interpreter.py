@@ -79,11 +79,8 @@ def _evaluate(node: Node, scales: Scales, operands: list[Int64Array]) -> Int64Ar
             return requantize(first @ right, out.multiplier, out.shift)
         case Kind.SOFTMAX:
             index, out = scales.softmax_index[node.name], scales.product[node.name]
-            fixed = np.zeros(node.shape, np.int64)
-            for row, scores in enumerate(first):
-                seen = node.seen(row)
-                fixed[row, :seen] = softmax_row(scores[:seen], index.multiplier, index.shift)
-            return requantize(fixed, out.multiplier, out.shift)
+            fixed = [softmax_row(scores, index.multiplier, index.shift) for scores in first]
+            return requantize(np.array(fixed), out.multiplier, out.shift)
         case Kind.RELU:
             return np.maximum(first, 0)
         case Kind.ADD:

@@ -4,9 +4,9 @@
     NAME = KIND OPERAND ... [ROWSxCOLS] [key=value ...]
     output NAME
 
-`#` starts a comment. Keys: start, count (slices), scale, transpose_b (products), prefix (softmax),
-tag; of an attention: heads, scale, prefix (keys that all rows see), width (keys after them), tails
-(one hexadecimal mask per row: bit j is key prefix + j), inner_tag.
+`#` starts a comment. Keys: start, count (slices), scale, transpose_b (products), tag; of an
+attention: heads, scale, prefix (keys that all rows see), width (keys after them), tails (one
+hexadecimal mask per row: bit j is key prefix + j), inner_tag.
 """
 
 import re
@@ -64,8 +64,6 @@ def print_node(node: Node) -> str:
                   f"width={node.visible.width}", f"tails={tails}"]  # fmt: skip
         if node.inner_tag != node.name:
             words.append(f"inner_tag={node.inner_tag}")
-    if node.prefix:
-        words.append(f"prefix={node.prefix}")
     if node.tag != node.name:
         words.append(f"tag={node.tag}")
     return " ".join(words)
@@ -119,7 +117,7 @@ def _parse_node(graph: Graph, words: list[str]) -> None:
         )  # fmt: skip
     elif kind is Kind.SOFTMAX:
         (x,) = _exactly(operands, 1)
-        graph.softmax(name, x, prefix=keys.whole("prefix", 0), tag=tag)
+        graph.softmax(name, x, tag=tag)
     else:
         (x,) = _exactly(operands, 1)
         graph.relu(name, x, tag=tag)

@@ -32,9 +32,10 @@ class Visible:
                 f"{len(self.tails)} rows, expected 0 or more, 0 or more and at least 1"
             )
         for row, tail in enumerate(self.tails):
-            if not 0 <= tail < 1 << self.width:
+            if tail < 0 or tail.bit_length() > self.width:
+                found = f"{tail.bit_length()} bits" if tail > 0 else "a negative number"
                 raise GraphError(
-                    f"row {row} of a visible set has the tail {tail:#b}, expected at most "
+                    f"row {row} of a visible set has a tail of {found}, expected at most "
                     f"{self.width} bits"
                 )
             if not self.prefix and not tail:

@@ -39,7 +39,7 @@ def tile_operations(
 ) -> tuple[Op, ...]:  # fmt: skip
     """The operations of a graph, in an order in which every tensor is written before it is read.
 
-    Attention goes by tiles of at most `attention_rows` rows. With `shared_zeros`, softmaxes with
+    Attention goes by tiles of at most `attention_rows` rows. With `shared_zeros`, softmaxes of
     the same mask share a buffer, whose zeros are written once.
     """
     zeros = Zeros(_masks(graph, attention_rows) if shared_zeros else ())
@@ -129,7 +129,7 @@ class _Tiler:
             runs, keys = _visible_to(node, rows)
             for number, head in enumerate(node.inner):
                 cut = node.columns(number)
-                width, name = cut.stop - cut.start, f"{head.scores.name}.r{rows.start}"
+                width, name = cut.stop - cut.start, f"{head.probs.name}.r{rows.start}"
                 query, key, value, out = (
                     place.part(row, cut.start, count, width)
                     for place, row, count in (
@@ -162,7 +162,7 @@ class _Tiler:
 
     def _softmax(self, node: Node, dst: Place) -> Iterator[Op]:
         name = node.name
-        rows = [[(0, node.seen(row))] for row in range(node.rows)]
+        rows = [[(0, node.cols)]] * node.rows
         rescales = self._scales.softmax_index[name], self._scales.product[name]
         source = self._places[node.inputs[0]]
         yield from softmax_operations(name, name, source, dst, rows, rescales, self._zeros)
@@ -182,10 +182,8 @@ class _Tiler:
 
 
 def _masks(graph: Graph, tile_rows: int) -> Iterator[tuple[Mask, int]]:
-    """The mask of every softmax and attention tile that has one, and its keys."""
+    """The mask of every tile of an attention that has one, and its keys."""
     for node in graph:
-        if node.prefix:
-            yield tuple(node.cols - node.seen(row) for row in range(node.rows)), node.cols
         for rows in _tiles_of(node, tile_rows) if node.visible else ():
             runs, keys = _visible_to(node, rows)
             mask = mask_of(runs, keys)
