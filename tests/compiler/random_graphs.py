@@ -53,7 +53,7 @@ def leaf_samples(graph: Graph, seed: int) -> tuple[dict[str, FloatArray], ...]:
 
 
 def random_graph(seed: int) -> RandomGraph:
-    """The graph of a seed: 6 to 14 operations, 1 to 5 outputs."""
+    """The graph of a seed: 7 to 15 operations, 1 to 5 outputs."""
     return _Builder(seed).build()
 
 
@@ -68,13 +68,13 @@ class _Builder:
     def build(self) -> RandomGraph:
         steps: list[tuple[Callable[[], str], int]] = [
             (self._concat, 4), (self._matmul, 3), (self._matmul_transposed, 3), (self._scores, 3),
-            (self._softmax, 2), (self._attention, 4), (self._add, 3), (self._relu, 3), (self._argmax, 4),
+            (self._softmax, 4), (self._attention, 6), (self._add, 3), (self._relu, 3), (self._argmax, 4),
             (self._operand, 1), (self._any_leaf, 1),
         ]  # fmt: skip
         makers, weights = [make for make, _ in steps], [weight for _, weight in steps]
         self._any_leaf()
         last = ""
-        for make in self._draw.choices(makers, weights, k=self._draw.randint(6, 14)):
+        for make in self._draw.choices(makers, weights, k=self._draw.randint(7, 15)):
             last = make()
         names = [name for name in self._graph.nodes if name != last]
         for name in [last, *self._draw.sample(names, k=min(len(names), self._draw.randint(0, 4)))]:
@@ -111,7 +111,7 @@ class _Builder:
         return self._draw.choice((0, 0, 1, 3))
 
     def _operand(self, rows: int | None = None, cols: int | None = None) -> str:
-        """A tensor of this shape (None: any size), mostly a view of an older one."""
+        """A tensor of this shape (None: any size), mostly a view of an older one of any kind."""
         fitting = [
             name
             for name in self._pool
@@ -120,7 +120,8 @@ class _Builder:
         if not fitting or self._coin(0.1):
             sides = [size + self._margin() if size else self._side() for size in (rows, cols)]
             fitting = [self._leaf(*sides)]
-        name = self._draw.choice(fitting)
+        kind = self._draw.choice(sorted({self._graph[name].kind for name in fitting}))
+        name = self._draw.choice([name for name in fitting if self._graph[name].kind is kind])
         if rows is cols is None and self._coin(0.15):
             return name
         cuts = [(self._cut_rows, rows), (self._cut_cols, cols)]
