@@ -1,6 +1,7 @@
 """Attention as operations of the machine: rows or tiles, over any visible set."""
 
 import os
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -63,6 +64,19 @@ def test_every_head_reads_and_writes_its_own_columns() -> None:
     assert found == [(0, 0), (0, 0), (5, 5), (0, 5), (10, 10), (0, 10)]
     written = [op.dst.offset for op in ops if isinstance(op, Requantize) and op.dst.buffer == "attn"]
     assert written == [0, 5, 10]
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("visible", [Visible.causal(5, 2), TREE])
+def test_no_two_operations_of_an_attention_share_a_temporary(visible: Visible, rows: int) -> None:
+    """A buffer that two tiles shared would live from the first to the second."""
+    ops = operations(attention_graph(5, 2, 2, 4, visible=visible), rows)
+    written = Counter(op.dst.buffer for op in ops if isinstance(op, Product | SoftmaxRow))
+    softmaxes = sum(isinstance(op, SoftmaxRow) for op in ops)
+    assert softmaxes == 10
+    made = [name for name in written if name.endswith(".sums")]
+    assert all(written[name] == 1 for name in made)
+    assert len(made) == sum(isinstance(op, Product) for op in ops)
 
 
 def test_values_are_loaded_once_the_first_probabilities_are_there() -> None:

@@ -115,10 +115,10 @@ def test_ranges_are_usable_or_refused(graph_seed: int) -> None:
     verdicts = set()
     for spread in (1, 1, 2, 3, 4, 8):
         for missing in (0.0, 0.2):
-            tags = {node.tag for node in graph if draw.random() >= missing}
+            tags = {tensor.tag for tensor in graph.tensors() if draw.random() >= missing}
             ranges = Ranges({tag: random_range(draw, spread) for tag in sorted(tags)})
             known = group_ranges(graph, ranges)
-            lacking = [n.name for n in graph if not n.is_index and n.name not in known]
+            lacking = [n.name for n in graph.tensors() if not n.is_index and n.name not in known]
             if lacking:
                 with pytest.raises(RangeError, match=rf"no range for {lacking[0]} \(tag "):
                     assign_scales(graph, ranges)

@@ -128,8 +128,8 @@ class _Tiler:
         for rows in _tiles_of(node, self._tile_rows):
             runs, keys = _visible_to(node, rows)
             for number, head in enumerate(node.inner):
-                cut = node.columns(number)
-                width, name = cut.stop - cut.start, f"{head.probs.name}.r{rows.start}"
+                cut, tile = node.columns(number), f"r{rows.start}"
+                width = cut.stop - cut.start
                 query, key, value, out = (
                     place.part(row, cut.start, count, width)
                     for place, row, count in (
@@ -138,26 +138,27 @@ class _Tiler:
                     )
                 )  # fmt: skip
                 scores, probs = (
-                    temporary(f"{tensor.name}.r{rows.start}", len(rows), keys)
-                    for tensor in head[:2]
+                    temporary(f"{tensor.name}.{tile}", len(rows), keys) for tensor in head[:2]
                 )
-                yield from self._tile(node, head.scores, query, key, scores, transpose_b=True)
+                yield from self._tile(node, head.scores, tile, query, key, scores, is_scores=True)
                 rescales = (
                     self._scales.softmax_index[head.probs.name],
                     self._scales.product[head.probs.name],
                 )
                 yield from softmax_operations(
-                    node.name, name, scores, probs, runs, rescales, self._zeros
-                )
+                    node.name, f"{head.probs.name}.{tile}", scores, probs, runs, rescales,
+                    self._zeros,
+                )  # fmt: skip
                 yield from load_values
-                yield from self._tile(node, head.mixed, probs, value, out)
+                yield from self._tile(node, head.mixed, tile, probs, value, out)
 
     def _tile(
-        self, node: Node, tensor: Node, a: Place, b: Place, dst: Place, *, transpose_b: bool = False
-    ) -> Iterator[Op]:
-        """A part of a tensor inside an attention: a product and its requantization."""
-        sums = temporary(f"{tensor.name}.r{dst.offset}.sums", dst.rows, dst.cols)
-        yield Product(node.name, a, b, sums, transpose_b, self._depth)
+        self, node: Node, tensor: Node, tile: str, a: Place, b: Place, dst: Place, *,
+        is_scores: bool = False,
+    ) -> Iterator[Op]:  # fmt: skip
+        """A tile of a tensor inside an attention: a product and its requantization."""
+        sums = temporary(f"{tensor.name}.{tile}.sums", dst.rows, dst.cols)
+        yield Product(node.name, a, b, sums, is_scores, self._depth)
         yield Requantize(node.name, sums, dst, self._scales.product[tensor.name])
 
     def _softmax(self, node: Node, dst: Place) -> Iterator[Op]:
