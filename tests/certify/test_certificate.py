@@ -313,7 +313,9 @@ def sees(old: str, new: str, *, prefix: int = 2, width: int = 0) -> Callable[[st
 def new_keys_first(text: str) -> str:
     """Of layer 0: every row sees the keys that it should, in another order."""
     for kv in "kv":
-        text = replaced(f"concat_rows l0.{kv}.cache l0.{kv} t", f"concat_rows l0.{kv} l0.{kv}.cache t")(text)
+        text = replaced(
+            f"concat_rows l0.{kv}.cache l0.{kv} t", f"concat_rows l0.{kv} l0.{kv}.cache t"
+        )(text)
     return sees("1,3,7", "19,1b,1f", prefix=0, width=5)(text)
 
 

@@ -62,7 +62,9 @@ def test_every_head_reads_and_writes_its_own_columns() -> None:
     ops = operations(attention_graph(4, 2, 3, 5), 4)
     found = [(op.a.offset, op.b.offset % 15) for op in ops if isinstance(op, Product)]
     assert found == [(0, 0), (0, 0), (5, 5), (0, 5), (10, 10), (0, 10)]
-    written = [op.dst.offset for op in ops if isinstance(op, Requantize) and op.dst.buffer == "attn"]
+    written = [
+        op.dst.offset for op in ops if isinstance(op, Requantize) and op.dst.buffer == "attn"
+    ]
     assert written == [0, 5, 10]
 
 
@@ -89,7 +91,11 @@ def test_values_are_loaded_once_the_first_probabilities_are_there() -> None:
     kinds = [f"{type(op).__name__} {op.tensor}" for op in ops]
     first = ["Product", "Requantize", "SoftmaxRow", "Requantize"]
     assert kinds[:8] == [
-        "Load q", "Load k", *(f"{kind} attn" for kind in first), "Load v", "Product attn"
+        "Load q",
+        "Load k",
+        *(f"{kind} attn" for kind in first),
+        "Load v",
+        "Product attn",
     ]
     assert kinds.count("Load v") == 1
 

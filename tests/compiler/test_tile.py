@@ -121,9 +121,7 @@ def test_tiles_share_zeros_where_their_rows_hide_as_many_of_the_last_keys() -> N
         if name == "w":
             tails[1] = 3  # sees as much as the last row
         visible = Visible(first, keys - first, tuple(tails))
-        graph.output(
-            graph.attention(name, f"q.{name}", f"k.{name}", f"v.{name}", visible=visible)
-        )
+        graph.output(graph.attention(name, f"q.{name}", f"k.{name}", f"v.{name}", visible=visible))
     ops = operations(graph, attention_rows=4, shared_zeros=True)
     fixed = {op.tensor: op.dst for op in ops if isinstance(op, SoftmaxRow)}  # of the last row
     shared = "%p.h0.probs.r0.fixed"

@@ -120,7 +120,10 @@ def test_bad_header_is_refused(line: str) -> None:
         ("y = attention x x x prefix=3 width=0 tails=0,0,", "hexadecimal masks with commas"),
         ("y = attention x x x prefix=3 width=0 tails=0,0,G", "tails is '0,0,G'"),
         ("y = attention x x x prefix=3 width=0 tails=0,0,-1", "tails is '0,0,-1'"),
-        ("y = attention x x x prefix=3 width=0 tails=0,0,1", "row 2 of a visible set has a tail of"),
+        (
+            "y = attention x x x prefix=3 width=0 tails=0,0,1",
+            "row 2 of a visible set has a tail of",
+        ),
         ("y = attention x x x prefix=0 width=3 tails=1,0,7", "row 1 of a visible set sees no key"),
         ("y = attention x x x prefix=-1 width=4 tails=1,1,1", "prefix -1, width 4 and 3 rows"),
         ("y = attention x x x prefix=3 width=0 tails=0,0", "q is x (3x4), expected 2x4"),

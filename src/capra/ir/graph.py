@@ -350,16 +350,17 @@ class Graph:
                 if not (isinstance(size, int) and 1 <= size <= MAX_DIMENSION):
                     raise GraphError(f"{name}: {size} {axis}, expected 1 .. {MAX_DIMENSION}")
         tag = name if tag is None else tag
-        for each in (tag, inner_tag or tag):
+        for each in (tag,) if visible is None else (tag, inner_tag):
             if each not in self._tags:
                 _check_name("tag", each)
                 self._tags.add(each)
         node = Node(
             name, kind, inputs, rows, cols, tag, scale, transpose_b, start, heads, visible, inner_tag
         )  # fmt: skip
-        for inner in (tensor for head in node.inner for tensor in head):
-            self._check_new(inner.name)
-            self._inner.add(inner.name)
+        inner = [tensor.name for head in node.inner for tensor in head]
+        for each in inner:
+            self._check_new(each)
+        self._inner.update(inner)
         self._nodes[name] = node
         self._uses[name] = []
         for operand in inputs:
