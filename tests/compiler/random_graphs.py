@@ -68,8 +68,8 @@ class _Builder:
     def build(self) -> RandomGraph:
         steps: list[tuple[Callable[[], str], int]] = [
             (self._concat, 4), (self._matmul, 3), (self._matmul_transposed, 3), (self._scores, 3),
-            (self._softmax, 4), (self._attention, 6), (self._add, 3), (self._relu, 3), (self._argmax, 4),
-            (self._operand, 1), (self._any_leaf, 1),
+            (self._softmax, 4), (self._attention, 6), (self._add, 3), (self._relu, 3),
+            (self._argmax, 4), (self._operand, 1), (self._any_leaf, 1),
         ]  # fmt: skip
         makers, weights = [make for make, _ in steps], [weight for _, weight in steps]
         self._any_leaf()

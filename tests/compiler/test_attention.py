@@ -9,7 +9,7 @@ from tests.compiler.agreement import check_agreement
 from tests.compiler.attention import attention_graph, random_attention
 from tests.compiler.random_graphs import leaf_samples
 
-from capra.compiler.ops import Op, Product, Requantize, SoftmaxRow
+from capra.compiler.ops import Product, Requantize, SoftmaxRow
 from capra.compiler.optimization import O0, O1, Optimization
 from capra.compiler.passes.masks import mask_of
 from capra.compiler.passes.scales import assign_scales
@@ -30,12 +30,12 @@ TREE = Visible.tree((-1, 0, 0, 1, 2), 2)
 """Five rows after two cached ones: 0 above 1 and 2, 1 above 3, 2 above 4."""
 
 
-def operations(graph: Graph, rows: int) -> list[Op]:
+def operations(graph: Graph, rows: int) -> list[Product | Requantize | SoftmaxRow]:
     """Those of the attention itself."""
     scales = assign_scales(graph, record_ranges(graph, leaf_samples(graph, 0)))
     ops = tile_operations(graph, scales, place_tensors(graph), 256, attention_rows=rows)
-    return [op for op in ops if op.tensor == "attn" and isinstance(
-        op, Product | Requantize | SoftmaxRow)]  # fmt: skip
+    kinds = (Product, Requantize, SoftmaxRow)
+    return [op for op in ops if isinstance(op, kinds) and op.tensor == "attn"]
 
 
 def products(graph: Graph, rows: int) -> list[tuple[tuple[int, int], int]]:
@@ -194,6 +194,15 @@ def test_one_row_of_a_chain_has_no_zeros() -> None:
 def test_random_attention_computes_what_the_interpreter_does(seed: int) -> None:
     graph = random_attention(seed)
     check_agreement(graph, leaf_samples(graph, seed), Chip(scratchpad_words=1 << 14))
+
+
+def test_masks_that_take_turns_keep_their_zeros() -> None:
+    """Two attentions of a tile of four rows and one of two: each mask again after the other."""
+    graph = Graph("g")
+    graph.input("x", 6, 4)
+    for name in "ab":
+        graph.output(graph.attention(name, "x", "x", "x", visible=Visible.causal(6, 0)))
+    check_agreement(graph, leaf_samples(graph, 0))
 
 
 def test_random_attention_has_chains_trees_and_gaps() -> None:

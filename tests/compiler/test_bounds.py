@@ -137,8 +137,7 @@ def test_a_key_that_a_row_does_not_see_costs_it_nothing() -> None:
 
 
 def test_attentions_over_the_same_keys_could_share_a_tile() -> None:
-    leaves = "".join(f"{name} = input {shape}\n" for name, shape in
-                     {"q": "1x4", "r": "1x4", "k": "4x4", "v": "4x4", "w": "4x4"}.items())  # fmt: skip
+    leaves = "".join(f"{name} = input {4 if name in 'kvw' else 1}x4\n" for name in "qrkvw")
     one = "a = attention q k v heads=1 prefix=4 width=0 tails=0\noutput a\n"
     other = "b = attention r k {} heads=1 prefix=4 width=0 tails=0\noutput b"
     shared, apart = (bound(leaves + one + other.format(values)).matrix for values in "vw")

@@ -32,12 +32,15 @@ SIZES = (1, 3, 4, 5, 7, 8, 9)
 
 
 def operations(
-    graph: Graph, depth: int = 256, ranges: dict[str, float] | None = None, **options: int
+    graph: Graph, depth: int = 256, ranges: dict[str, float] | None = None, *,
+    attention_rows: int = 1, shared_zeros: bool = False,
 ) -> tuple[Op, ...]:
     """The operations of a graph, with range 1 for whatever is not given."""
     filled = Ranges({tensor.tag: 1.0 for tensor in graph.tensors()} | (ranges or {}))
     scales, places = assign_scales(graph, filled), place_tensors(graph)
-    return tile_operations(graph, scales, places, depth, **options)
+    return tile_operations(
+        graph, scales, places, depth, attention_rows=attention_rows, shared_zeros=shared_zeros
+    )
 
 
 def summary(ops: Sequence[Op]) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+
 from capra.errors import GraphError
 from capra.ir.graph import MAX_DIMENSION, Graph, Kind
 from capra.ir.text import print_graph

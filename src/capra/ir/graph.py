@@ -355,7 +355,8 @@ class Graph:
                 _check_name("tag", each)
                 self._tags.add(each)
         node = Node(
-            name, kind, inputs, rows, cols, tag, scale, transpose_b, start, heads, visible, inner_tag
+            name, kind, inputs, rows, cols, tag, scale, transpose_b, start, heads, visible,
+            inner_tag,
         )  # fmt: skip
         inner = [tensor.name for head in node.inner for tensor in head]
         for each in inner:
