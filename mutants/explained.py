@@ -18,17 +18,7 @@ _BUFFERS_NAME: Final = (
     "every place of a buffer holds the text that names the buffer's node, one object"
 )
 _HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
-_ONE_SCALE: Final = "rows of one concatenation have one scale, whichever of their tags is asked"
-_SEEN: Final = "no row sees more than its columns, which the graph holds"
-_AS_WIDE: Final = (
-    "rows of one concatenation are as wide as each other: of two with other numbers of heads one "
-    "head has another width, and so does not continue the one above it"
-)
 _COLUMNS: Final = "only the columns of these places are compared"
-_SAME_FACTORS: Final = (
-    "rows read views of the same tensors, and have the same scales and factors where this is "
-    "asked: their rescales are equal, and one object, since a factor's is kept"
-)
 _CACHE_SIZE: Final = (
     "how many results are kept changes the time that programs take to make, no program"
 )
@@ -53,16 +43,16 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "src/capra/compiler/passes/scales.py": {
         (
-            "for source in node.inputs[1:]:",
-            "for source in node.inputs[ 0:]:",
+            "for source in sources[1:]:",
+            "for source in sources[ 0:]:",
         ): "the group is that of the first input",
         (
-            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}",
-            "_SHARES_SCALE = SLICES ^ CONCATS | {Kind.RELU}",
+            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU, Kind.ATTENTION}",
+            "_SHARES_SCALE = SLICES ^ CONCATS | {Kind.RELU, Kind.ATTENTION}",
         ): _DISJOINT,
         (
-            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}",
-            "_SHARES_SCALE = SLICES | CONCATS ^ {Kind.RELU}",
+            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU, Kind.ATTENTION}",
+            "_SHARES_SCALE = SLICES | CONCATS ^ {Kind.RELU, Kind.ATTENTION}",
         ): _DISJOINT,
         (
             "while parent[name] != name:",

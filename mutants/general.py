@@ -67,7 +67,11 @@ MODULES: Final = (
     _of_compiler("passes/views.py", "test_views.py"),
     _of_compiler("passes/tile.py", "test_tile.py", "test_attention.py"),
     _of_compiler("passes/masks.py", "test_attention.py", "test_tile.py"),
-    Module("src/capra/ir/visible.py", ("tests/ir/test_visible.py",), ("tests/ir/test_attention.py",)),
+    Module(
+        "src/capra/ir/visible.py",
+        ("tests/ir/test_visible.py",),
+        ("tests/ir/test_attention.py",),
+    ),
     _of_compiler("passes/transfers.py", "test_transfers.py"),
     _of_compiler("passes/buffers.py", "test_buffers.py"),
     _of_compiler("passes/emit.py", "test_emit.py"),

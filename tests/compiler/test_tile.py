@@ -32,8 +32,12 @@ SIZES = (1, 3, 4, 5, 7, 8, 9)
 
 
 def operations(
-    graph: Graph, depth: int = 256, ranges: dict[str, float] | None = None, *,
-    attention_rows: int = 1, shared_zeros: bool = False,
+    graph: Graph,
+    depth: int = 256,
+    ranges: dict[str, float] | None = None,
+    *,
+    attention_rows: int = 1,
+    shared_zeros: bool = False,
 ) -> tuple[Op, ...]:
     """The operations of a graph, with range 1 for whatever is not given."""
     filled = Ranges({tensor.tag: 1.0 for tensor in graph.tensors()} | (ranges or {}))

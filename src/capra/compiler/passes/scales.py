@@ -1,8 +1,8 @@
 """The scales pass: one scale a tensor, and the integer rescales between them.
 
 relu, concatenations and slices share their source's scale, and an attention that of its heads'
-results: tensors tied that way form a group
-(union-find), whose range is the largest range of its materialized members.
+results: tensors tied that way form a group (union-find), whose range is the largest range of its
+materialized members.
 """
 
 import sys
