@@ -25,7 +25,7 @@ GROUP: Final = Group(
         ),
         Mutant(
             "softmax remembered without its index", _DATAFLOW,
-            '("softmax", row, seen, index, out)', '("softmax", row, seen, out)',
+            '("softmax", row, index, out)', '("softmax", row, out)',
             "a wrong index scale gives the row that was made with the right one",
             _test("certificate", "one_wrong_softmax_index_is_named"),
         ),
@@ -95,7 +95,7 @@ GROUP: Final = Group(
             "sorted(spread | {cache for cache in tail if cache % ARRAY_SIZE not in remainders})",
             "sorted(spread)",
             "masks that are wrong at the other remainders are certified",
-            _test("certificate", "a_mask_that_is_wrong_at_one_remainder_is_refused"),
+            _test("certificate", "a_visible_set_that_is_wrong_at_one_remainder_is_refused"),
         ),
         Mutant(
             "no comparison at the end of a life", _INSTRUCTIONS,

@@ -18,17 +18,7 @@ _BUFFERS_NAME: Final = (
     "every place of a buffer holds the text that names the buffer's node, one object"
 )
 _HAS_A_WORD: Final = "every place has a word at least, so it ends at 1 or behind"
-_ONE_SCALE: Final = "rows of one concatenation have one scale, whichever of their tags is asked"
-_SEEN: Final = "no row sees more than its columns, which the graph holds"
-_AS_WIDE: Final = (
-    "rows of one concatenation are as wide as each other: of two with other numbers of heads one "
-    "head has another width, and so does not continue the one above it"
-)
 _COLUMNS: Final = "only the columns of these places are compared"
-_SAME_FACTORS: Final = (
-    "rows read views of the same tensors, and have the same scales and factors where this is "
-    "asked: their rescales are equal, and one object, since a factor's is kept"
-)
 _CACHE_SIZE: Final = (
     "how many results are kept changes the time that programs take to make, no program"
 )
@@ -53,16 +43,16 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "src/capra/compiler/passes/scales.py": {
         (
-            "for source in node.inputs[1:]:",
-            "for source in node.inputs[ 0:]:",
+            "for source in sources[1:]:",
+            "for source in sources[ 0:]:",
         ): "the group is that of the first input",
         (
-            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}",
-            "_SHARES_SCALE = SLICES ^ CONCATS | {Kind.RELU}",
+            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU, Kind.ATTENTION}",
+            "_SHARES_SCALE = SLICES ^ CONCATS | {Kind.RELU, Kind.ATTENTION}",
         ): _DISJOINT,
         (
-            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}",
-            "_SHARES_SCALE = SLICES | CONCATS ^ {Kind.RELU}",
+            "_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU, Kind.ATTENTION}",
+            "_SHARES_SCALE = SLICES | CONCATS ^ {Kind.RELU, Kind.ATTENTION}",
         ): _DISJOINT,
         (
             "while parent[name] != name:",
@@ -123,18 +113,6 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "_UNCOMPUTED = VIEWS ^ LEAVES",
         ): _DISJOINT,
         (
-            "*, shared_zeros: bool = False,",
-            "/, shared_zeros: bool = False,",
-        ): _MARKER,
-        (
-            "if node.prefix and node.seen(0) < node.cols:",
-            "if node.prefix and node.seen(0) != node.cols:",
-        ): _SEEN,
-        (
-            "blind = sum(node.seen(row) < node.cols for row in range(node.rows))",
-            "blind = sum(node.seen(row) != node.cols for row in range(node.rows))",
-        ): _SEEN,
-        (
             'for side, operand, rescale in zip("ab", node.inputs, to_out, strict=True):',
             'for side, operand, rescale in zip("ab", node.inputs, to_out, strict=False):',
         ): _EQUAL_LENGTHS,
@@ -158,87 +136,6 @@ EXPLAINED: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "source = self._places[node.inputs[0]]",
             "source = self._places[node.inputs[ -1]]",
         ): _ONE_INPUT,
-        (
-            "name, source = node.name, self._places[node.inputs[0]]",
-            "name, source = node.name, self._places[node.inputs[ -1]]",
-        ): _ONE_INPUT,
-    },
-    "src/capra/compiler/passes/block_attention.py": {
-        (
-            "if row.is_head != before.is_head or len(row.heads) != len(before.heads):",
-            "if row.is_head != before.is_head or len(row.heads) < len(before.heads):",
-        ): _AS_WIDE,
-        (
-            "if row.is_head != before.is_head or len(row.heads) != len(before.heads):",
-            "if row.is_head != before.is_head or len(row.heads) > len(before.heads):",
-        ): _AS_WIDE,
-        (
-            "if row.is_head != before.is_head or len(row.heads) != len(before.heads):",
-            "if row.is_head is not before.is_head or len(row.heads) != len(before.heads):",
-        ): "both are truth values, of which there are two objects",
-        (
-            "return _Row(name, tuple(heads)) if len(heads) == len(parts) else None",
-            "return _Row(name, tuple(heads)) if len(heads) >= len(parts) else None",
-        ): "there are at most as many heads as parts",
-        (
-            "pairs = zip(row.heads, before.heads, strict=True)",
-            "pairs = zip(row.heads, before.heads, strict=False)",
-        ): _EQUAL_LENGTHS,
-        (
-            "if scores.kind not in PRODUCTS or not scores.transpose_b:",
-            "if scores.kind not in PRODUCTS and not scores.transpose_b:",
-        ): (
-            "only products are transposed; and rows of one that is not do not follow each other: "
-            "its right operand has as many rows as the query has columns, in every row"
-        ),
-        (
-            "return self.name == self.heads[0].product.name",
-            "return self.name == self.heads[ -1].product.name",
-        ): "where there are several heads, none has the name of the row",
-        (
-            "scores = graph[probs.inputs[0]]",
-            "scores = graph[probs.inputs[ -1]]",
-        ): _ONE_INPUT,
-        (
-            "self._head([row.heads[head] for row in rows]) for head in range(len(rows[0].heads))",
-            "self._head([row.heads[head] for row in rows]) for head in range(len(rows[ -1].heads))",
-        ): "all rows have as many heads",
-        (
-            "if rows[0].is_head:",
-            "if rows[ -1].is_head:",
-        ): "either all rows are heads or none is",
-        (
-            "return heads[0]",
-            "return heads[ -1]",
-        ): "there is one",
-        (
-            "self._graph.concat_cols(name, heads, tag=self._old[rows[0].name].tag)",
-            "self._graph.concat_cols(name, heads, tag=self._old[rows[ -1].name].tag)",
-        ): _ONE_SCALE,
-        (
-            "self._scale[name] = self._scale[rows[0].name]",
-            "self._scale[name] = self._scale[rows[ -1].name]",
-        ): _ONE_SCALE,
-        (
-            "if node.rows != 1 or not _is_read_once(graph, name):",
-            "if node.rows > 1 or not _is_read_once(graph, name):",
-        ): "every tensor has a row",
-        (
-            "if (view.rows, view.cols) == self._graph[view.source].shape:",
-            "if (view.rows, view.cols) >= self._graph[view.source].shape:",
-        ): "a view has at most the rows and the columns of its source",
-        (
-            "return len(graph.users(name)) == 1 and not graph.is_output(name)",
-            "return len(graph.users(name)) <= 1 and not graph.is_output(name)",
-        ): "it is asked of what something reads",
-        (
-            "and scales.product[mine.name] == scales.product[other.name]",
-            "and scales.product[mine.name] is scales.product[other.name]",
-        ): _SAME_FACTORS,
-        (
-            "and scales.softmax_index[head.probs.name] == scales.softmax_index[above.probs.name]",
-            "and scales.softmax_index[head.probs.name] is scales.softmax_index[above.probs.name]",
-        ): _SAME_FACTORS,
     },
     "src/capra/compiler/bounds.py": {
         (

@@ -158,12 +158,9 @@ CLAIMS: Final[Mapping[str, tuple[Stub, tuple[str, ...]]]] = {
         _accepts("compiler/passes/tile.py", "tile_operations", "()"),
         ("tests/compiler/test_tile.py", *_WHOLE_COMPILER),
     ),
-    "block_attention": (
-        _python(
-            "compiler/passes/block_attention.py",
-            "def block_attention(graph, scales):\n    return graph, scales",
-        ),
-        ("tests/compiler/test_block_attention.py", "tests/compiler/test_optimization.py"),
+    "masks": (
+        _accepts("compiler/passes/masks.py", "softmax_operations", "()"),
+        ("tests/compiler/test_attention.py", *_WHOLE_COMPILER),
     ),
     "transfers": (
         _python(

@@ -28,10 +28,11 @@ from capra.cli.help import PANELS
 from capra.compiler.optimization import O1, OPTIMIZATIONS
 from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import PASSES
-from capra.ir.graph import Graph, Node
+from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.ir.text import parse_graph
+from capra.ir.visible import Visible
 from capra.isa.assembler import assemble, disassemble
 from capra.isa.program import Program, load_program
 from capra.lm.checkpoint import save_checkpoint
@@ -868,7 +869,7 @@ def test_certify_checks_the_programs_of_a_tiny_model_unless_told_otherwise(cli: 
 def test_certify_refuses_a_compiler_whose_masks_are_wrong(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Node, "seen", lambda node, _row: node.cols)
+    monkeypatch.setattr(Visible, "runs", lambda visible, _row: [(0, visible.keys)])
     args = ("certify", "--model", "random", "--max-context", "2", "--max-rows", "2")
     result = cli(*args)
     assert result.code == 1 and "1 .. 2 rows: NOT CERTIFIED\n" in result.out

@@ -1,5 +1,6 @@
 """The certificate: given to what is exact, refused to what is not, with the reason."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -14,10 +15,11 @@ from capra.compiler.passes.scales import assign_scales
 from capra.compiler.passes.views import Place, place_tensors
 from capra.compiler.pipeline import compile_graph
 from capra.errors import InputError
-from capra.ir.graph import Graph, Node
+from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
 from capra.ir.scales import Scales
 from capra.ir.text import parse_graph, print_graph
+from capra.ir.visible import Visible
 from capra.isa.chip import Chip
 from capra.isa.program import Program
 from capra.isa.spec import ARRAY_SIZE
@@ -88,19 +90,19 @@ def test_levels_have_the_same_digest_and_other_programs() -> None:
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "wrong",
     [
-        lambda node, _row: node.cols,
-        lambda node, row: min(node.prefix + row + 1, node.cols) if node.prefix else node.cols,
-        lambda node, _row: node.prefix or node.cols,
+        lambda visible, _row: visible.keys,
+        lambda visible, row: min(visible.count(row) + 1, visible.keys),
+        lambda visible, row: visible.count(row) - (row > 0),
     ],
     ids=["sees the whole block", "sees a later row", "is blind to itself"],
 )
-def test_an_optimized_program_whose_mask_is_wrong_is_refused(
-    seen: Callable[[Node, int], int], monkeypatch: pytest.MonkeyPatch
+def test_a_program_whose_visible_sets_are_wrong_is_refused(
+    wrong: Callable[[Visible, int], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The graph has no mask: only what the compiler made of it is changed."""
-    monkeypatch.setattr(Node, "seen", seen)
+    """The graph is right: only what the compiler makes of it is changed."""
+    monkeypatch.setattr(Visible, "runs", lambda visible, row: [(0, wrong(visible, row))])
     target = ChipTarget(text_model(), optimize=O1)
     certificate = certify(Subject.of(target), 0, 3, instruction_caches=1)
     assert certificate.failure is not None
@@ -112,23 +114,22 @@ def test_an_optimized_program_whose_mask_is_wrong_is_refused(
     ("name", "remainder"),
     [*((name, r) for name in ("text", "random") for r in range(ARRAY_SIZE)), ("pydoc", 3)],
 )
-def test_a_mask_that_is_wrong_at_one_remainder_is_refused(
+def test_a_visible_set_that_is_wrong_at_one_remainder_is_refused(
     name: str, remainder: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight caches spread evenly over 0 .. 14 are all even: they alone would miss two of these."""
     made = set[int]()
-    right = Node.seen
 
-    def seen(node: Node, row: int) -> int:
-        cache = node.prefix - 1  # of a block's first tile, or as many later as a tile has rows
-        if node.prefix and row and cache % ARRAY_SIZE == remainder:
+    def runs(visible: Visible, row: int) -> list[tuple[int, int]]:
+        cache, seen = visible.prefix, visible.count(row)
+        if row and cache % ARRAY_SIZE == remainder:
             made.add(cache)
-            return right(node, row) - 1  # blind to itself
-        return right(node, row)
+            return [(0, seen - 1)]  # blind to itself
+        return [(0, seen)]
 
     model = pydoc_model() if name == "pydoc" else MODELS[name]()
     subject = Subject.of(ChipTarget(model, optimize=O1))
-    monkeypatch.setattr(Node, "seen", seen)
+    monkeypatch.setattr(Visible, "runs", runs)
     certificate = certify(subject, 14, 2, instruction_caches=8)
     assert made
     assert certificate.failure is not None
@@ -255,10 +256,10 @@ def test_scales_that_make_up_for_each_other_are_refused(leaf: str) -> None:
 
 
 def test_the_last_row_of_a_block_counts() -> None:
-    change = replaced("l0.q.r4 = slice_rows l0.q start=4", "l0.q.r4 = slice_rows l0.q start=3")
-    failure = of_graphs(change, "verify_m5_c2").failure
+    failure = of_graphs(sees("1,3,7,f,1f", "1,3,7,f,f"), "verify_m5_c2").failure
     assert failure is not None
-    assert (failure.row, failure.operation) == (4, "l0.h0.scores.r4 of verify_m5_c2")
+    assert (failure.row, failure.operation) == (4, "l0.attn of verify_m5_c2")
+    assert failure.reason == "a row range: 6 elements, expected 7"
 
 
 def test_one_wrong_scale_is_named() -> None:
@@ -277,15 +278,15 @@ def test_one_wrong_scale_is_named() -> None:
 
 def test_one_wrong_softmax_index_is_named() -> None:
     def change(scales: Scales) -> Scales:
-        name = "l0.h1.probs.r2"
+        name = "l0.attn.h1.probs"
         old = scales.softmax_index[name]
         other = Rescale(old.multiplier, old.shift + 1)
         return replace(scales, softmax_index={**scales.softmax_index, name: other})
 
     failure = of_scales(change, "verify_m3_c2").failure
     assert failure is not None
-    assert (failure.row, failure.tensor) == (2, "l1.k")
-    assert failure.operation == "l0.h1.probs.r2 of verify_m3_c2"
+    assert (failure.row, failure.tensor) == (0, "l1.k")
+    assert failure.operation == "l0.attn of verify_m3_c2"
 
 
 def replaced(old: str, new: str) -> Callable[[str], str]:
@@ -296,57 +297,75 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
     return change
 
 
-def both(row: int, seen: int, wrong: int) -> Callable[[str], str]:
-    """Keys and values of a row of layer 0 cut to another number of rows."""
+def sees(old: str, new: str, *, prefix: int = 2, width: int = 0) -> Callable[[str], str]:
+    """What the rows of layer 0 see behind the first `prefix` keys, and that of as many keys."""
 
     def change(text: str) -> str:
-        for kv in "kv":
-            old = f"l0.{kv}.r{row} = slice_rows l0.{kv}.all start=0 count={seen} "
-            assert text.count(old) == 1, text
-            text = text.replace(old, old.replace(f"count={seen}", f"count={wrong}"))
-        return text
+        head = f"heads=2 prefix=2 width={old.count(',') + 1}"
+        (line,) = (line for line in text.splitlines() if line.startswith("l0.attn ="))
+        assert f"{head} tails={old} " in line, line
+        keys = f"heads=2 prefix={prefix} width={width or old.count(',') + 1} tails={new} "
+        return text.replace(line, line.replace(f"{head} tails={old} ", keys))
 
     return change
 
 
-_SHIFTED_KEYS = "l0.k.r1 = slice_rows l0.k.all start=1"
+def new_keys_first(text: str) -> str:
+    """Of layer 0: every row sees the keys that it should, in another order."""
+    for kv in "kv":
+        text = replaced(
+            f"concat_rows l0.{kv}.cache l0.{kv} t", f"concat_rows l0.{kv} l0.{kv}.cache t"
+        )(text)
+    return sees("1,3,7", "19,1b,1f", prefix=0, width=5)(text)
+
+
+def of_attention(old: str, new: str) -> Callable[[str], str]:
+    """A change of the line of layer 0's attention."""
+
+    def change(text: str) -> str:
+        (line,) = (line for line in text.splitlines() if line.startswith("l0.attn ="))
+        return replaced(line, re.sub(old, new, line))(text)
+
+    return change
 
 
 @pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("change", "row", "tensor", "operation", "reason"),
     [
-        (both(1, 4, 5), 1, "l1.k", "l0.h0.probs.r1", "a row range: 5 elements, expected 4"),
-        (both(1, 4, 3), 1, "l1.k", "l0.h0.probs.r1", "a row range: 3 elements, expected 4"),
+        (sees("1,3,7", "1,7,7"), 1, "l1.k", "l0.attn", "a row range: 5 elements, expected 4"),
+        (sees("1,3,7", "1,1,7"), 1, "l1.k", "l0.attn", "a row range: 3 elements, expected 4"),
         (
-            replaced("l0.k.r1 = slice_rows l0.k.all start=0", _SHIFTED_KEYS),
-            1, "l1.k", "l0.h0.scores.r1", "what it reads: l0.k[4, 0], expected l0.k[3, 0]",
+            sees("1,3,7", "7,1e,1f", prefix=0, width=5),
+            1, "l1.k", "l0.attn", "what it reads: l0.k[4, 0], expected l0.k[3, 0]",
         ),
         (
-            replaced("l0.q.r1 = slice_rows l0.q start=1", "l0.q.r1 = slice_rows l0.q start=0"),
-            1, "l1.k", "l0.h0.scores.r1",
-            "what it reads: rescale (l0.q of step_c2), expected rescale (l0.q of step_c3)",
+            sees("1,3,7", "1,5,7"),
+            1, "l1.k", "l0.attn", "what it reads: l0.k[4, 0], expected l0.k[3, 0]",
         ),
         (
-            replaced("concat_rows l0.attn.r0 l0.attn.r1", "concat_rows l0.attn.r1 l0.attn.r0"),
-            0, "l1.k", "l0.mid",
-            "what it reads: rescale (l0.mid of step_c3), expected rescale (l0.mid of step_c2)",
+            of_attention("attention l0.q ", "attention l0.k "),
+            0, "l1.k", "l0.attn",
+            "what it reads: l0.k[2, 0], expected rescale (l0.q of step_c2)",
         ),
         (
-            replaced("l1.h0.attn.r0 l1.h1.attn.r0", "l1.h1.attn.r0 l1.h0.attn.r0"),
-            0, "logits", "l1.o", "an order: the same 8 elements in another one",
+            of_attention("l0.k.all l0.v.all", "l0.v.all l0.k.all"),
+            0, "l1.k", "l0.attn", "what it reads: l0.v[0, 0], expected l0.k[0, 0]",
         ),
+        (of_attention("scale=0.5 ", ""), 0, "l1.k", "l0.attn", "a scale or constant: "),
+        (of_attention("heads=2", "heads=1"), 0, "l1.k", "l0.attn", ""),
+        (new_keys_first, 0, "l1.k", "l0.attn", "an order: the same 3 elements in another one"),
         (
             replaced("concat_rows l0.k.cache l0.k tag", "concat_rows l0.k l0.k.cache tag"),
-            0, "l1.k", "l0.h0.scores.r0", "what it reads: l0.k[3, 0], expected l0.k[1, 0]",
+            0, "l1.k", "l0.attn", "what it reads: l0.k[3, 0], expected l0.k[1, 0]",
         ),
         (
             replaced("l1.mid = add l0.out l1.o", "l1.mid = add l1.o l0.out"),
             0, "logits", "l1.mid", "",
         ),
         (
-            replaced("l0.h1.probs.r0 = softmax", "l0.h1.probs.r0 = relu"),
-            0, "l1.k", "l0.h1.probs.r0", "its kind: relu (",
+            of_attention("= attention .*", "= relu l0.q"),
+            0, "l1.k", "l0.attn", "its kind: relu (",
         ),
         (
             replaced("argmax logits", "argmax l1.out"),

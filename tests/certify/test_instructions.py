@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.certify.symbolic import check
 from tests.compiler.random_graphs import random_graph
+from tests.compiler.shrink import needed_names
 
 from capra.certify.explain import Difference
 from capra.compiler.overlap import check_buffers
@@ -55,8 +56,13 @@ def broken(program: Program, seed: int) -> Program | None:
         return None
 
 
+def computes(graph: Graph) -> bool:
+    """True where most operations reach an output: else changes of them change nothing."""
+    return 2 * len(needed_names(graph)) > len(graph.nodes)
+
+
 @pytest.mark.sample(6)
-@pytest.mark.parametrize("graph_seed", range(12))
+@pytest.mark.parametrize("graph_seed", [s for s in range(30) if computes(random_graph(s).graph)])
 def test_whatever_changes_an_output_is_found(graph_seed: int) -> None:
     """And tests with data find fewer faults than the check without any."""
     random = random_graph(graph_seed)

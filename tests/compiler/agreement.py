@@ -1,11 +1,14 @@
 """One graph, evaluated every way there is: what must agree, and how nearly."""
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from tests.certify.symbolic import check
 from tests.compiler.execution import run_and_read_back
+from tests.ir.visible_sets import mask_of
 
 from capra.compiler.optimization import O0, O1
 from capra.compiler.passes.scales import assign_scales
@@ -64,10 +67,38 @@ def check_integers(
         assert list(found.outputs) == list(graph.outputs)
         for name in named:
             np.testing.assert_array_equal(found.tensors[name], expected[name], name)
+        check_inner(graph, found.tensors, expected)
         for name in graph.outputs:
             np.testing.assert_array_equal(found.outputs[name], expected[name], name)
         assert check(graph, ranges, program) is None
     return scales, expected
+
+
+def check_inner(
+    graph: Graph, found: Mapping[str, Int64Array], expected: Mapping[str, Int64Array]
+) -> None:
+    """The scores and probabilities of every row of every attention, tile by tile.
+
+    A score of a key that a row does not see may be anything; its probability is 0.
+    """
+    for node in (node for node in graph if node.visible is not None):
+        assert node.visible is not None
+        mask = mask_of(node.visible)
+        for scores, probs, _ in node.inner:
+            for tensor in (scores, probs):
+                tiles = {
+                    int(name.rpartition(".r")[2]): words
+                    for name, words in found.items()
+                    if re.fullmatch(rf"%{re.escape(tensor.name)}\.r\d+", name)
+                }
+                assert min(tiles) == 0
+                for start, end in pairwise([*sorted(tiles), node.rows]):
+                    rows, tile = slice(start, end), tiles[start].reshape(end - start, -1)
+                    keys = tile.shape[1]
+                    seen = mask[rows, :keys] | (tensor is probs)
+                    assert not mask[rows, keys:].any()
+                    right = expected[tensor.name][rows, :keys]
+                    np.testing.assert_array_equal(tile[seen], right[seen], tensor.name)
 
 
 def tensors_in_memory(graph: Graph) -> set[str]:

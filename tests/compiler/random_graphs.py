@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from tests.ir.visible_sets import mask_of, random_visible
 
 from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph
 from capra.numerics import FloatArray
@@ -52,7 +53,7 @@ def leaf_samples(graph: Graph, seed: int) -> tuple[dict[str, FloatArray], ...]:
 
 
 def random_graph(seed: int) -> RandomGraph:
-    """The graph of a seed: 6 to 14 operations, 1 to 5 outputs."""
+    """The graph of a seed: 7 to 15 operations, 1 to 5 outputs."""
     return _Builder(seed).build()
 
 
@@ -60,7 +61,6 @@ class _Builder:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._draw = random.Random(seed)
-        self._masks = random.Random(-1 - seed)
         self._graph = Graph(f"random_{seed}")
         self._values: dict[str, FloatArray] = {}
         self._pool: list[str] = []
@@ -68,13 +68,13 @@ class _Builder:
     def build(self) -> RandomGraph:
         steps: list[tuple[Callable[[], str], int]] = [
             (self._concat, 4), (self._matmul, 3), (self._matmul_transposed, 3), (self._scores, 3),
-            (self._softmax, 3), (self._add, 3), (self._relu, 3), (self._argmax, 4),
-            (self._operand, 1), (self._any_leaf, 1),
+            (self._softmax, 4), (self._attention, 6), (self._add, 3), (self._relu, 3),
+            (self._argmax, 4), (self._operand, 1), (self._any_leaf, 1),
         ]  # fmt: skip
         makers, weights = [make for make, _ in steps], [weight for _, weight in steps]
         self._any_leaf()
         last = ""
-        for make in self._draw.choices(makers, weights, k=self._draw.randint(6, 14)):
+        for make in self._draw.choices(makers, weights, k=self._draw.randint(7, 15)):
             last = make()
         names = [name for name in self._graph.nodes if name != last]
         for name in [last, *self._draw.sample(names, k=min(len(names), self._draw.randint(0, 4)))]:
@@ -111,7 +111,7 @@ class _Builder:
         return self._draw.choice((0, 0, 1, 3))
 
     def _operand(self, rows: int | None = None, cols: int | None = None) -> str:
-        """A tensor of this shape (None: any size), mostly a view of an older one."""
+        """A tensor of this shape (None: any size), mostly a view of an older one of any kind."""
         fitting = [
             name
             for name in self._pool
@@ -120,7 +120,8 @@ class _Builder:
         if not fitting or self._coin(0.1):
             sides = [size + self._margin() if size else self._side() for size in (rows, cols)]
             fitting = [self._leaf(*sides)]
-        name = self._draw.choice(fitting)
+        kind = self._draw.choice(sorted({self._graph[name].kind for name in fitting}))
+        name = self._draw.choice([name for name in fitting if self._graph[name].kind is kind])
         if rows is cols is None and self._coin(0.15):
             return name
         cuts = [(self._cut_rows, rows), (self._cut_cols, cols)]
@@ -188,14 +189,34 @@ class _Builder:
 
     def _softmax(self) -> str:
         x = self._operand()
-        rows, cols = self._graph[x].shape
-        prefix = self._masks.randint(0, max(cols - rows + 1, 0))
-        exponentials = np.exp(self._values[x])
-        if prefix:
-            exponentials *= np.tri(rows, cols, prefix - 1)
-        total = exponentials.sum(axis=2, keepdims=True)
-        name = self._graph.softmax(self._name("softmax"), x, prefix=prefix)
-        return self._keep(name, exponentials / total)
+        return self._keep(self._graph.softmax(self._name("softmax"), x), _softmax(self._values[x]))
+
+    def _attention(self) -> str:
+        """Any visible set; keys and values may be one tensor, and the queries' too."""
+        q = self._operand()
+        rows, cols = self._graph[q].shape
+        keys = rows if self._coin(0.2) else self._side()
+        k = q if keys == rows and self._coin(0.3) else self._operand(keys, cols)
+        v = k if self._coin(0.15) else self._operand(keys, cols)
+        heads = self._draw.choice([n for n in range(1, cols + 1) if cols % n == 0])
+        visible = random_visible(self._draw, rows, keys)
+        mask, width = mask_of(visible), cols // heads
+        products = [
+            self._values[q][:, :, cut] @ self._values[k][:, :, cut].transpose(0, 2, 1)
+            for cut in (slice(start, start + width) for start in range(0, cols, width))
+        ]
+        scale = _normalizing(np.stack(products) * mask)
+        name = self._graph.attention(
+            self._name("attention"), q, k, v, visible=visible, heads=heads, scale=scale
+        )
+        mixed = list[FloatArray]()
+        for head, product in enumerate(products):
+            probs = _softmax(np.where(mask, product * scale, -np.inf))
+            mixed.append(probs @ self._values[v][:, :, head * width : (head + 1) * width])
+            self._values[f"{name}.h{head}.scores"] = np.where(mask, product * scale, 0)
+            self._values[f"{name}.h{head}.probs"] = probs
+            self._values[f"{name}.h{head}.mixed"] = mixed[-1]
+        return self._keep(name, np.concatenate(mixed, axis=2))
 
     def _add(self) -> str:
         a = self._operand()
@@ -251,6 +272,12 @@ class _Builder:
             return self._keep(name, np.concatenate(values, axis=1))
         name = self._graph.concat_cols(self._name("concat_cols"), parts)
         return self._keep(name, np.concatenate(values, axis=2))
+
+
+def _softmax(x: FloatArray) -> FloatArray:
+    exponentials = np.exp(x)
+    total: FloatArray = exponentials.sum(axis=2, keepdims=True)
+    return exponentials / total
 
 
 def _normalizing(product: FloatArray) -> float:

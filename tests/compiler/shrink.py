@@ -22,10 +22,12 @@ def shrink(graph: Graph, fails: Callable[[Graph], bool]) -> Graph:
     while True:
         for smaller in _smaller(graph):
             text = print_graph(smaller)
-            if text not in tried and fails(smaller):
+            if text in tried:
+                continue
+            tried.add(text)
+            if fails(smaller):
                 graph = smaller
                 break
-            tried.add(text)
         else:
             return graph
 
@@ -42,12 +44,18 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
         yield smaller
 
 
-def _needed(graph: Graph) -> Graph:
-    """The graph without the nodes that no output needs."""
+def needed_names(graph: Graph) -> set[str]:
+    """The tensors that an output is computed from, outputs included."""
     needed = set(graph.outputs)
     for node in reversed(list(graph)):
         if node.name in needed:
             needed.update(node.inputs)
+    return needed
+
+
+def _needed(graph: Graph) -> Graph:
+    """The graph without the nodes that no output needs."""
+    needed = needed_names(graph)
     lines = print_graph(graph).splitlines()
     kept = [line for line in lines if line.split()[0] in needed | {"graph", "output"}]
     return parse_graph("\n".join(kept))
@@ -63,6 +71,10 @@ def _rewritten(graph: Graph) -> Iterator[str]:
 
     for line in outputs if len(outputs) > 1 else ():
         yield text(nodes, [line])
+    needed = needed_names(graph)
+    for node in graph:
+        if node.name not in needed:  # it may be a dead end that is at fault
+            yield text(nodes, [f"output {node.name}"])
     for i, line in enumerate(outputs):
         yield text(nodes, outputs[:i] + outputs[i + 1 :])
         for operand in graph[line.split()[1]].inputs:

@@ -1,6 +1,8 @@
 """The lower bound: worked out by hand for small graphs, and below every program that there is."""
 
 import os
+from fractions import Fraction
+from math import ceil
 
 import pytest
 from tests.compiler.attention import attention_graph, random_attention
@@ -24,7 +26,7 @@ ROOMY = Chip(external_words=1 << 15, scratchpad_words=1 << 15)
 
 
 def ranges_of(graph: Graph) -> Ranges:
-    return Ranges(dict.fromkeys((node.tag for node in graph), 1.0))
+    return Ranges(dict.fromkeys((tensor.tag for tensor in graph.tensors()), 1.0))
 
 
 def bound(text: str, chip: Chip | None = None) -> Counters:
@@ -116,9 +118,32 @@ def test_words_that_nobody_reads_are_not_loaded(sources: str) -> None:
     assert bound(f"{sources}\ns = softmax cut\noutput s").dma == 16 + 9 + 16 + 2
 
 
-def test_a_mask_hides_cost() -> None:
-    found = bound("x = input 2x8\ns = softmax x prefix=3\noutput s")
-    assert found.vector == 3 * 3 + 47 + 3 * 4 + 47 + 3 + 4 + 2
+def test_a_key_that_a_row_does_not_see_costs_it_nothing() -> None:
+    """Rows of 3 and 4 keys of 5, the last of which nobody sees, and so nobody loads.
+
+    Scores and results are requantized by the same factor.
+    """
+    leaves = "q = input 2x4\nk = input 5x4\nv = input 5x4\n"
+    sees = "a = attention q k v heads=1 prefix=2 width=3 tails=1,3"
+    found = bound(f"{leaves}{sees}\noutput a")
+    assert found.dma == (8 + 16 + 16 + 9) + (8 + 2)
+    assert found.vector == (3 * 3 + 47) + (3 * 4 + 47) + (7 + 8 + 2) + (7 + 2)
+
+    def of(inner: int) -> Fraction:
+        """A sum of a tile of two rows, 2 x 4 of them."""
+        return Fraction(2 * inner + inner * 4 + 2 * 4 + inner + 2 + 4 + 5, 8)
+
+    assert found.matrix == ceil((3 + 4) * of(4) + 4 * of(3) + 4 * of(4))
+
+
+def test_attentions_over_the_same_keys_could_share_a_tile() -> None:
+    leaves = "".join(f"{name} = input {4 if name in 'kvw' else 1}x4\n" for name in "qrkvw")
+    one = "a = attention q k v heads=1 prefix=4 width=0 tails=0\noutput a\n"
+    other = "b = attention r k {} heads=1 prefix=4 width=0 tails=0\noutput b"
+    shared, apart = (bound(leaves + one + other.format(values)).matrix for values in "vw")
+    tile = 2 * 4 + 4 * 4 + 2 * 4 + 4 + 2 + 4 + 5
+    single = 1 * 4 + 4 * 4 + 1 * 4 + 4 + 1 + 4 + 5
+    assert (shared, apart) == (2 * tile, tile + 2 * single)
 
 
 def test_sums_argmax_and_relus() -> None:

@@ -4,9 +4,12 @@ from functools import cache
 
 import pytest
 
+from capra.compiler.passes.scales import assign_scales
 from capra.compiler.pipeline import compile_graph
+from capra.compiler.printer import print_scales
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
+from capra.ir.visible import Visible
 from capra.isa.assembler import assemble
 from capra.isa.chip import Chip
 from capra.isa.program import Program
@@ -47,6 +50,20 @@ def test_scales_are_printed_with_their_rescales(texts: dict[str, str]) -> None:
         "s: scale 0.00787402, index 33026 >> 15, rescale 65024 >> 24\n"
         "v: scale 0.00787402\n"
         "a: scale 0.00787402, operand 32768 >> 15, operand 32768 >> 15\n"
+    )
+
+
+def test_scales_inside_an_attention_are_printed_before_its_own() -> None:
+    graph = Graph("g")
+    graph.input("x", 2, 4)
+    graph.attention("a", "x", "x", "x", visible=Visible.causal(2, 0), scale=0.5)
+    ranges = Ranges({"x": 1.0, "a.h0.scores": 2.0, "a.h0.probs": 1.0, "a": 1.0})
+    assert print_scales(graph, assign_scales(graph, ranges)) == (
+        "x: scale 0.00787402\n"
+        "a.h0.scores: scale 0.015748, rescale 33026 >> 24\n"
+        "a.h0.probs: scale 0.00787402, index 33026 >> 16, rescale 65024 >> 24\n"
+        "a.h0.mixed: scale 0.00787402, rescale 33026 >> 22\n"
+        "a: scale 0.00787402\n"
     )
 
 

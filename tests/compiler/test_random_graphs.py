@@ -19,6 +19,7 @@ import pytest
 from tests.compiler.agreement import check_agreement, check_integers, is_comparable
 from tests.compiler.random_graphs import RandomGraph, leaf_samples, random_graph
 from tests.compiler.shrink import shrink
+from tests.ir.visible_sets import mask_of
 from tests.isa.accounts import check_accounts, phases_in
 
 from capra.compiler.optimization import LEVELS
@@ -31,6 +32,7 @@ from capra.ir.reference import evaluate_float
 from capra.ir.text import parse_graph, print_graph
 from capra.isa.chip import Chip
 from capra.isa.profile import profile_record
+from capra.isa.spec import ARRAY_SIZE
 from capra.sim.machine import Machine
 
 DEFAULT_COUNT = 200
@@ -87,7 +89,7 @@ def test_every_cycle_is_of_a_phase_of_an_instruction(graph_seed: int, level: str
         assert all(share["cycles"] >= share["words"] > 0 for share in shares)
     check_accounts(program.instructions, program.counters, profile["cycles_by_phase"])
     kinds = {node.kind for node in random.graph}
-    assert ("softmax" in program.phases) == (Kind.SOFTMAX in kinds)
+    assert ("softmax" in program.phases) == bool(kinds & {Kind.SOFTMAX, Kind.ATTENTION})
     assert ("add" in program.phases) == (Kind.ADD in kinds)
     assert Machine(program.chip).run(program) == program.counters
 
@@ -113,9 +115,10 @@ def report(graph: Graph, graph_seed: int, error: Exception) -> str:
 
 
 def check_float_reference(random: RandomGraph) -> None:
+    indices = {node.name for node in random.graph if node.is_index}
     for leaves, sample in ((random.leaves[0], 0), (random.leaves[-1], -1)):
         for name, value in evaluate_float(random.graph, leaves).items():
-            if not random.graph[name].is_index:
+            if name not in indices:
                 real = random.values[name][sample]
                 np.testing.assert_allclose(value, real, rtol=1e-7, atol=1e-9, err_msg=name)
 
@@ -150,7 +153,7 @@ def role_of(node: Node, index: int) -> str:
 ELEMENTWISE = {Kind.SOFTMAX, Kind.RELU, Kind.ADD}
 ROLES = (
     "matmul 0", "matmul 1", "matmul 0 transposed", "matmul 1 transposed", "scores 0 transposed",
-    "scores 1 transposed", "softmax", "add", "argmax",
+    "scores 1 transposed", "softmax", "attention 0", "attention 1", "attention 2", "add", "argmax",
 )  # fmt: skip
 
 
@@ -162,7 +165,7 @@ def test_every_kind_of_slice_feeds_every_kind_of_reader() -> None:
         for index, operand in enumerate(node.inputs)
         if graph[operand].kind in SLICES
     )
-    sources = ("input", "weight", "product", "concat", "slice", "elementwise")
+    sources = ("input", "weight", "product", "concat", "slice", "attention", "elementwise")
     missing = [combination for combination in product(sources, SLICES, ROLES)
                if combination not in found]  # fmt: skip
     assert not missing
@@ -203,22 +206,28 @@ def test_relus_are_fused_and_unfused_and_operands_are_shared() -> None:
                 (unfused if random.graph.is_materialized(source) else fused)[
                     random.graph[source].kind
                 ] += 1
-            if len(node.inputs) == 2 and len(set(node.inputs)) == 1:
+            if len(set(node.inputs)) < len(node.inputs):
                 twice.add(node.kind)
     assert set(fused) == PRODUCTS
     assert set(unfused) == set(Kind) - SLICES - {Kind.ARGMAX}
-    assert twice == {Kind.MATMUL, Kind.SCORES, Kind.ADD}
+    assert twice == {Kind.MATMUL, Kind.SCORES, Kind.ATTENTION, Kind.ADD}
 
 
-def test_softmaxes_are_masked_in_every_way() -> None:
-    """None; a triangle; a triangle beside hidden columns; one row; all that the last row sees."""
-    found = set()
+def test_attentions_have_every_kind_of_visible_set() -> None:
+    """Tiles whose rows see all, the first keys, or keys with gaps; of one row and of several."""
+    shapes, tiles = set(), set()
     for random in graphs():
-        for node in (node for node in random.graph if node.kind is Kind.SOFTMAX):
-            last_is_blind = node.prefix > 0 and node.seen(node.rows - 1) < node.cols
-            found.add((node.prefix > 0, node.rows > 1, last_is_blind))
-    assert found == {*product((False,), (False, True), (False,)),
-                     *product((True,), (False, True), (False, True))}  # fmt: skip
+        for node in (node for node in random.graph if node.visible is not None):
+            visible = node.visible
+            assert visible is not None
+            shapes.add((node.heads > 1, visible.prefix > 0, node.rows > ARRAY_SIZE))
+            for start in range(0, node.rows, ARRAY_SIZE):
+                mask = mask_of(visible)[start : start + ARRAY_SIZE]
+                gaps = bool((np.diff(mask.astype(int), axis=1) > 0).any() or not mask[:, 0].all())
+                tiles.add((len(mask) > 1, gaps, bool(mask.all())))
+    assert shapes == set(product((False, True), repeat=3))
+    assert tiles == {*product((False, True), (False, True), (False,)),
+                     *product((False, True), (False,), (True,))}  # fmt: skip
 
 
 def test_sources_are_read_again_after_their_views_or_never() -> None:

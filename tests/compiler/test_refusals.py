@@ -65,7 +65,7 @@ def group_ranges(graph: Graph, ranges: Ranges) -> dict[str, float]:
     An oracle that floods along the edges of views and relus until nothing changes.
     """
     known: dict[str, float] = {}
-    for node in graph:
+    for node in graph.tensors():
         if node.is_index or not graph.is_materialized(node.name):
             continue
         if node.tag in ranges.values:
@@ -74,6 +74,7 @@ def group_ranges(graph: Graph, ranges: Ranges) -> dict[str, float]:
     shared = [
         (n.name, x) for n in graph if n.kind in {*SLICES, *CONCATS, Kind.RELU} for x in n.inputs
     ]
+    shared += [(node.name, head.mixed.name) for node in graph for head in node.inner]
     changed = True
     while changed:
         changed = False
@@ -89,7 +90,7 @@ def factors(graph: Graph, ranges: dict[str, float]) -> list[float]:
     """What every rescale multiplies by, but for those of zeros and of scores: these saturate."""
     step = {name: value / 127 for name, value in ranges.items()}
     found: list[float] = []
-    for node in graph:
+    for node in (node for node in graph.tensors() if node.kind is not Kind.ATTENTION):
         if node.kind is not Kind.SOFTMAX and any(
             step.get(n) == 0 for n in (node.name, *node.inputs)
         ):
@@ -115,10 +116,10 @@ def test_ranges_are_usable_or_refused(graph_seed: int) -> None:
     verdicts = set()
     for spread in (1, 1, 2, 3, 4, 8):
         for missing in (0.0, 0.2):
-            tags = {node.tag for node in graph if draw.random() >= missing}
+            tags = {tensor.tag for tensor in graph.tensors() if draw.random() >= missing}
             ranges = Ranges({tag: random_range(draw, spread) for tag in sorted(tags)})
             known = group_ranges(graph, ranges)
-            lacking = [n.name for n in graph if not n.is_index and n.name not in known]
+            lacking = [n.name for n in graph.tensors() if not n.is_index and n.name not in known]
             if lacking:
                 with pytest.raises(RangeError, match=rf"no range for {lacking[0]} \(tag "):
                     assign_scales(graph, ranges)

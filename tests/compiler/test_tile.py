@@ -24,6 +24,7 @@ from capra.compiler.passes.tile import tile_operations
 from capra.compiler.passes.views import Place, place_tensors
 from capra.ir.graph import Graph
 from capra.ir.ranges import Ranges
+from capra.ir.visible import Visible
 from capra.numerics import Rescale
 
 ZERO = Rescale(0, 1)
@@ -31,12 +32,19 @@ SIZES = (1, 3, 4, 5, 7, 8, 9)
 
 
 def operations(
-    graph: Graph, depth: int = 256, ranges: dict[str, float] | None = None, **options: bool
+    graph: Graph,
+    depth: int = 256,
+    ranges: dict[str, float] | None = None,
+    *,
+    attention_rows: int = 1,
+    shared_zeros: bool = False,
 ) -> tuple[Op, ...]:
     """The operations of a graph, with range 1 for whatever is not given."""
-    filled = Ranges(dict.fromkeys(graph.nodes, 1.0) | (ranges or {}))
+    filled = Ranges({tensor.tag: 1.0 for tensor in graph.tensors()} | (ranges or {}))
     scales, places = assign_scales(graph, filled), place_tensors(graph)
-    return tile_operations(graph, scales, places, depth, **options)
+    return tile_operations(
+        graph, scales, places, depth, attention_rows=attention_rows, shared_zeros=shared_zeros
+    )
 
 
 def summary(ops: Sequence[Op]) -> list[str]:
@@ -105,38 +113,48 @@ def test_product_up_to_the_operand_depth_is_not_split() -> None:
     assert tiles(513) == [(256, False), (256, True), (1, True)]
 
 
-def test_softmaxes_share_zeros_where_as_many_rows_hide_as_many_elements() -> None:
-    """Rows, columns, and what the first row sees; the shared buffer is 12 columns wide.
+def test_tiles_share_zeros_where_their_rows_hide_as_many_of_the_last_keys() -> None:
+    """Rows, keys, and what the first row sees; the shared buffer is 12 columns wide.
 
     Those that hide nothing share nothing.
     """
-    shapes = {"p": (4, 9, 5), "q": (4, 8, 5), "r": (4, 12, 8), "s": (3, 9, 5), "t": (4, 6, 2),
-              "u": (1, 300, 300), "v": (1, 290, 290)}  # fmt: skip
+    shapes = {"p": (4, 9, 6), "q": (3, 8, 5), "r": (4, 12, 9), "s": (2, 9, 8), "t": (4, 6, 3),
+              "u": (1, 300, 300), "v": (1, 290, 290), "w": (3, 7, 5)}  # fmt: skip
     graph = Graph("g")
-    for name, (rows, cols, prefix) in shapes.items():
-        graph.input(f"x.{name}", rows, cols)
-        graph.output(graph.softmax(name, f"x.{name}", prefix=prefix))
-    ops = operations(graph, shared_zeros=True)
-    masked = {op.tensor: op.src for op in ops if isinstance(op, Requantize) and op.rescale != ZERO}
-    assert masked == {
-        "p": Place("%p.fixed", 3, 4, 9, 12), "q": Place("%q.fixed", 0, 4, 8, 8),
-        "r": Place("%p.fixed", 0, 4, 12, 12), "s": Place("%s.fixed", 0, 3, 9, 9),
-        "t": Place("%p.fixed", 6, 4, 6, 12), "u": Place("%u.fixed", 0, 1, 300, 300),
-        "v": Place("%v.fixed", 0, 1, 290, 290),
+    for name, (rows, keys, first) in shapes.items():
+        for part, height in (("q", rows), ("k", keys), ("v", keys)):
+            graph.input(f"{part}.{name}", height, 2)
+        tails = [(1 << row) - 1 for row in range(rows)]
+        if name == "w":
+            tails[1] = 3  # sees as much as the last row
+        visible = Visible(first, keys - first, tuple(tails))
+        graph.output(graph.attention(name, f"q.{name}", f"k.{name}", f"v.{name}", visible=visible))
+    ops = operations(graph, attention_rows=4, shared_zeros=True)
+    fixed = {op.tensor: op.dst for op in ops if isinstance(op, SoftmaxRow)}  # of the last row
+    shared = "%p.h0.probs.r0.fixed"
+    assert fixed == {
+        "p": Place(shared, 3 + 36, 1, 9, 12), "q": Place("%q.h0.probs.r0.fixed", 14, 1, 7, 7),
+        "r": Place(shared, 36, 1, 12, 12), "s": Place("%s.h0.probs.r0.fixed", 9, 1, 9, 9),
+        "t": Place(shared, 6 + 36, 1, 6, 12), "u": Place("%u.h0.probs.r0.fixed", 0, 1, 300, 300),
+        "v": Place("%v.h0.probs.r0.fixed", 0, 1, 290, 290),
+        "w": Place("%w.h0.probs.r0.fixed", 14, 1, 7, 7),
     }  # fmt: skip
     zeros = [op for op in ops if isinstance(op, Requantize) and op.rescale == ZERO]
     assert [(op.dst, op.src) for op in zeros] == [
-        (Place("%p.fixed", 3 + 5, 4, 4, 12), Place("x.p", 5, 4, 4, 9)),
-        (Place("%q.fixed", 5, 3, 3, 8), Place("x.q", 5, 3, 3, 8)),  # the last row sees all
-        (Place("%s.fixed", 5, 3, 4, 9), Place("x.s", 5, 3, 4, 9)),
+        (Place(shared, 3 + 6, 3, 3, 12), Place("%p.h0.scores.r0", 6, 3, 3, 9)),
+        (Place("%q.h0.probs.r0.fixed", 5, 2, 2, 7), Place("%q.h0.scores.r0", 5, 2, 2, 7)),
+        (Place("%s.h0.probs.r0.fixed", 8, 1, 1, 9), Place("%s.h0.scores.r0", 8, 1, 1, 9)),
+        (Place("%w.h0.probs.r0.fixed", 5, 1, 2, 7), Place("%w.h0.scores.r0", 5, 1, 2, 7)),
     ]
     softmax = [(op.dst, op.src) for op in ops if isinstance(op, SoftmaxRow) and op.tensor == "t"]
     assert softmax == [
-        (Place("%p.fixed", 6 + 12 * row, 1, 2 + row, 12), Place("x.t", 6 * row, 1, 2 + row, 6))
+        (Place(shared, 6 + 12 * row, 1, 3 + row, 12),
+         Place("%t.h0.scores.r0", 6 * row, 1, 3 + row, 6))
         for row in range(4)
-    ]
-    alone = [op for op in operations(graph) if isinstance(op, Requantize) and op.rescale == ZERO]
-    assert [op.tensor for op in alone] == ["p", "q", "r", "s", "t"]
+    ]  # fmt: skip
+    apart = operations(graph, attention_rows=4)
+    alone = [op for op in apart if isinstance(op, Requantize) and op.rescale == ZERO]
+    assert [op.tensor for op in alone] == ["p", "q", "r", "s", "t", "w"]
 
 
 def test_relu_is_fused_where_it_is_the_only_reader() -> None:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.compiler.random_graphs import random_graph
 
 from capra.errors import GraphError
 from capra.ir.graph import MAX_DIMENSION, Graph, Kind
 from capra.ir.text import print_graph
+from capra.ir.visible import Visible
 
 
 def sample_graph() -> Graph:
@@ -44,6 +44,8 @@ def refused(graph: Graph, *fragments: str) -> Iterator[None]:
         (lambda g: g.matmul("n", "s", "y", transpose_b=True), (2, 4)),
         (lambda g: g.scores("n", "s", "y"), (2, 4)),
         (lambda g: g.softmax("n", "s"), (2, 6)),
+        (lambda g: g.attention("n", "x", "y", "x", visible=Visible.causal(4, 0)), (4, 6)),
+        (lambda g: g.attention("n", "s", "x", "y", visible=Visible.causal(2, 2), heads=3), (2, 6)),
         (lambda g: g.relu("n", "p"), (4, 5)),
         (lambda g: g.add("n", "x", "y"), (4, 6)),
         (lambda g: g.concat_rows("n", ["x", "y"]), (8, 6)),
@@ -109,24 +111,6 @@ def test_slice_may_not_feed_a_relu() -> None:
     for cut, shape in (("s", "2x6"), ("c", "4x2")):
         with refused(graph, "n:", f"the slice {cut} ({shape})", "would need a copy"):
             graph.relu("n", cut)
-
-
-@pytest.mark.parametrize("prefix", [-1, 4, 6, 1.0])
-def test_prefix_of_a_softmax_ends_within_its_last_row(prefix: int) -> None:
-    graph = sample_graph()
-    with refused(graph, "m: prefix is", str(prefix), "x (4x6)", "0 for all or 1 .. 3"):
-        graph.softmax("m", "x", prefix=prefix)
-    graph.softmax("m", "x", prefix=3)
-    assert [graph["m"].seen(row) for row in range(4)] == [3, 4, 5, 6]
-    graph.softmax("whole", "x")
-    assert [graph["whole"].seen(row) for row in range(4)] == [6, 6, 6, 6]
-
-
-def test_taller_than_wide_has_no_prefix() -> None:
-    graph = Graph("g")
-    graph.input("x", 3, 2)
-    with refused(graph, "m: prefix is 1", "1 .. 0"):
-        graph.softmax("m", "x", prefix=1)
 
 
 def test_shape_mismatches_are_refused() -> None:
@@ -255,54 +239,6 @@ def test_factor_of_a_product_is_finite_and_positive(scale: float) -> None:
         graph.matmul("n", "x", "w", scale=scale)
     with refused(graph, "n:", f"scale is {scale}"):
         graph.scores("n", "x", "y", scale=scale)
-
-
-@pytest.mark.parametrize("first", range(0, 100, 20))
-def test_adopted_nodes_make_the_same_graph(first: int) -> None:
-    for seed in range(first, first + 20):
-        graph = random_graph(seed).graph
-        copy = Graph(graph.name)
-        for node in graph:
-            assert copy.adopt(node, graph) == node.name
-        for name in graph.outputs:
-            copy.output(name)
-        assert print_graph(copy) == print_graph(graph)
-        for name in graph.nodes:
-            assert copy.users(name) == graph.users(name)
-            assert copy.concat_of(name) == graph.concat_of(name)
-            assert copy.fused_relu(name) == graph.fused_relu(name)
-
-
-def test_adopted_node_has_a_new_name_and_parts_without_a_place() -> None:
-    graph = sample_graph()
-    graph.concat_rows("both", ["x", "y"])
-    copy = sample_graph()
-    copy.concat_rows("first", ["y", "x"])
-    with refused(copy, "both:", "x (4x6)", "written into first already"):
-        copy.adopt(graph["both"], graph)
-    with refused(copy, "sample:", "'p'", "a new name"):
-        copy.adopt(graph["p"], graph)
-
-
-@pytest.mark.parametrize(
-    "operand",
-    [
-        lambda g: g.input("n", 3, 6),
-        lambda g: g.input("n", 4, 5),
-        lambda g: g.weight("n", 4, 6),
-    ],
-)
-def test_adopted_node_finds_its_operands_as_they_were(operand: Callable[[Graph], str]) -> None:
-    """A relu of a slice, say, would be one that nobody checked."""
-    graph, other = Graph("g"), Graph("other")
-    graph.input("n", 4, 6)
-    graph.relu("r", "n")
-    with pytest.raises(KeyError):
-        other.adopt(graph["r"], graph)
-    operand(other)
-    with pytest.raises(AssertionError):
-        other.adopt(graph["r"], graph)
-    assert list(other.nodes) == ["n"]
 
 
 def test_outputs_keep_their_order_and_are_declared_once() -> None:

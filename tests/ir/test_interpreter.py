@@ -7,6 +7,7 @@ from capra.errors import GraphError, RangeError
 from capra.ir.graph import Graph
 from capra.ir.interpreter import evaluate_int
 from capra.ir.scales import Scales
+from capra.ir.visible import Visible
 from capra.numerics import Int64Array, Rescale
 
 ONE = Rescale(1 << 15, 15)
@@ -92,13 +93,28 @@ def test_softmax_takes_each_row_alone_and_scales_differences_into_the_table() ->
     assert values["s"].tolist() == [[94, 34], [2, 126]]
 
 
-def test_masked_softmax_is_blind_to_what_it_hides_and_zero_there() -> None:
+def test_attention_is_blind_to_what_it_hides_and_zero_there() -> None:
+    """Scores are the rows of q: 1 x q; a value is its key's number, of 64 or 43 in 128."""
     graph = Graph("g")
-    graph.input("x", 2, 4)
-    graph.softmax("s", "x", prefix=2)
-    rescales = scales({"s": Rescale(1 << 15, 23)}, {"s": Rescale(1 << 15, 15)})
-    values = evaluate_int(graph, rescales, {"x": ints([5, 5, 127, 9], [5, 5, 5, -127])})
-    assert values["s"].tolist() == [[64, 64, 0, 0], [43, 43, 43, 0]]
+    graph.input("q", 3, 4)
+    graph.input("k", 4, 4)
+    graph.input("v", 4, 4)
+    graph.attention("a", "q", "k", "v", visible=Visible(2, 2, (0, 1, 2)))
+    one = Rescale(1 << 15, 15)
+    rescales = scales(
+        {"a.h0.scores": one, "a.h0.probs": Rescale(1 << 15, 23), "a.h0.mixed": HALF},
+        {"a.h0.probs": one},
+    )
+    values = evaluate_int(
+        graph, rescales,
+        {
+            "q": ints([5, 5, 127, 9], [5, 5, 5, -127], [5, 5, 100, 5]),
+            "k": np.eye(4, dtype=np.int64), "v": np.diag([1, 1, 2, 1]),
+        },
+    )  # fmt: skip
+    assert values["a.h0.scores"].tolist() == [[5, 5, 0, 0], [5, 5, 5, 0], [5, 5, 0, 5]]
+    assert values["a.h0.probs"].tolist() == [[64, 64, 0, 0], [43, 43, 43, 0], [43, 43, 0, 43]]
+    assert values["a"].tolist() == [[32, 32, 0, 0], [22, 22, 43, 0], [22, 22, 0, 22]]
 
 
 def test_distant_scores_add_nothing_to_a_softmax() -> None:

@@ -11,6 +11,7 @@ import pytest
 from capra.errors import GraphError
 from capra.ir.graph import Graph
 from capra.ir.reference import evaluate_float, softmax_rows
+from capra.ir.visible import Visible
 from capra.numerics import FloatArray
 
 X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
@@ -59,13 +60,21 @@ def test_softmax_is_row_by_row(graph: Graph) -> None:
     np.testing.assert_allclose(evaluated(graph), expected)
 
 
-def test_masked_softmax_is_that_of_each_prefix() -> None:
-    x = np.log([[1.0, 3.0, 90.0, 90.0], [1.0, 1.0, 2.0, 90.0]])
-    masked = Graph("g")
-    masked.input("x", 2, 4)
-    masked.softmax("s", "x", prefix=2)
-    found = evaluate_float(masked, {"x": x})["s"]
-    np.testing.assert_allclose(found, [[0.25, 0.75, 0, 0], [0.25, 0.25, 0.5, 0]], rtol=1e-12)
+def test_attention_is_over_the_keys_that_each_row_sees() -> None:
+    """Scores are the rows of q, and values name their key; row 1 sees keys 0, 1 and 3."""
+    q = np.log([[1.0, 3.0, 90.0, 90.0], [1.0, 1.0, 90.0, 2.0]])
+    graph = Graph("g")
+    graph.input("q", 2, 4)
+    for name in ("k", "v"):
+        graph.input(name, 4, 4)
+    graph.attention("a", "q", "k", "v", visible=Visible(2, 2, (0, 2)))
+    found = evaluate_float(graph, {"q": q, "k": np.eye(4), "v": np.eye(4) * 8})
+    probs = [[0.25, 0.75, 0, 0], [0.25, 0.25, 0, 0.5]]
+    np.testing.assert_allclose(found["a.h0.probs"], probs, rtol=1e-12)
+    np.testing.assert_allclose(found["a"], np.array(probs) * 8, rtol=1e-12)
+    np.testing.assert_array_equal(found["a.h0.mixed"], found["a"])
+    hidden = np.array(probs) == 0
+    np.testing.assert_allclose(found["a.h0.scores"], np.where(hidden, 0, q), rtol=1e-12)
 
 
 def test_softmax_of_large_numbers_is_finite() -> None:

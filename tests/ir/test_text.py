@@ -17,10 +17,11 @@ p = matmul x w scale=0.125
 t = matmul x x transpose_b=1 tag=elsewhere
 q = scores p t scale=0.1
 s = softmax q
-masked = softmax q prefix=1
 other = scores x x
 r = relu p
 a = add p t
+mix = attention p t a scale=0.5 heads=2 prefix=1 width=3 tails=1,5,7,4 inner_tag=in tag=m
+plain = attention q q q heads=1 prefix=4 width=0 tails=0,0,0,0
 all = concat_rows a r tag=a
 wide = concat_cols s other
 top = slice_rows all start=0 count=3
@@ -111,6 +112,27 @@ def test_bad_header_is_refused(line: str) -> None:
         ("y = relu x x", "2 operands (x x), expected 1"),
         ("y = softmax z", "'z'"),
         ("y = softmax x 3x4", "2 operands"),
+        ("y = softmax x prefix=1", "unknown key 'prefix'"),
+        ("y = attention x x", "2 operands (x x), expected 3"),
+        ("y = attention x x x", "prefix is None"),
+        ("y = attention x x x prefix=3", "width is None"),
+        ("y = attention x x x prefix=3 width=0", "tails is None"),
+        ("y = attention x x x prefix=3 width=0 tails=0,0,", "hexadecimal masks with commas"),
+        ("y = attention x x x prefix=3 width=0 tails=0,0,G", "tails is '0,0,G'"),
+        ("y = attention x x x prefix=3 width=0 tails=0,0,-1", "tails is '0,0,-1'"),
+        (
+            "y = attention x x x prefix=3 width=0 tails=0,0,1",
+            "row 2 of a visible set has a tail of",
+        ),
+        ("y = attention x x x prefix=0 width=3 tails=1,0,7", "row 1 of a visible set sees no key"),
+        ("y = attention x x x prefix=-1 width=4 tails=1,1,1", "prefix -1, width 4 and 3 rows"),
+        ("y = attention x x x prefix=3 width=0 tails=0,0", "q is x (3x4), expected 2x4"),
+        ("y = attention x x x prefix=3 width=1 tails=0,0,0", "k is x (3x4), expected 4x4"),
+        ("y = attention x x x prefix=1 width=999999999 tails=0,0,0", "expected 1000000000x4"),
+        ("y = attention x x x heads=3 prefix=3 width=0 tails=0,0,0", "heads is 3"),
+        ("y = attention x x x scale=0 prefix=3 width=0 tails=0,0,0", "scale is 0.0"),
+        ("y = attention x x x prefix=3 width=0 tails=0,0,0 inner_tag=1", "tag name is '1'"),
+        ("y = attention x x x prefix=3 width=0 tails=0,0,0 start=0", "unknown key 'start'"),
         ("y = add x", "1 operands (x), expected 2"),
         ("y = matmul x x", "matmul of x (3x4) and x (3x4)"),
         ("y = matmul x x transpose_b=yes", "transpose_b is 'yes'"),
@@ -160,6 +182,7 @@ def test_any_text_parses_or_raises_a_graph_error(text: str) -> None:
 WORDS = st.sampled_from(
     ["x", "y", "z", "=", "output", "graph", "2x2", "2x3", "0x1", "start=0", "start=1", "count=1",
      "count=2", "count=", "scale=2", "scale=1_0", "scale=inf", "transpose_b=1", "tag=x", "tag",
+     "heads=2", "prefix=0", "prefix=2", "width=0", "width=2", "tails=1,3", "tails=0,0", "tails=3",
      "=x", "#", *Kind]
 )  # fmt: skip
 NODES = st.builds(

@@ -55,8 +55,8 @@ def test_every_instruction_but_halt_has_its_tensor() -> None:
     ]
     assert sorted(set(stored)) == sorted(slot.name for slot in program().slots("output"))
     softmax = {entry["origin"] for entry in code if entry["text"].startswith("SM ")}
-    assert all(" = softmax " in record["origins"][origin]["text"] for origin in softmax)
-    assert len(softmax) == 3  # one a row
+    assert all(" = attention " in record["origins"][origin]["text"] for origin in softmax)
+    assert len(softmax) == 2  # the only layer's attention, before and after its values are loaded
 
 
 def test_a_program_without_a_graph_has_no_origins() -> None:

@@ -88,10 +88,11 @@ def test_external_memory_holds_the_rows_then_weights_then_cache(cache: int) -> N
 
 def test_a_row_sees_the_cache_and_the_block_up_to_itself() -> None:
     graph = verifier_graph(tiny("random", 1).config, 3, 5)
+    attention = graph["l0.attn"]
+    assert attention.inputs == ("l0.q", "l0.k.all", "l0.v.all")
+    assert attention.visible is not None and attention.visible.rows == 3
     for row in range(3):
-        query, keys, values = (graph[f"l0.{part}.r{row}"] for part in "qkv")
-        assert (query.start, query.rows) == (row, 1)
-        assert (keys.start, keys.rows) == (values.start, values.rows) == (0, 5 + row + 1)
+        assert attention.visible.columns(row) == list(range(5 + row + 1))
 
 
 def test_prefill_declares_only_the_weights_that_it_needs() -> None:
@@ -107,7 +108,7 @@ def test_every_shape_uses_the_same_tags() -> None:
 
     def tags(graph: Graph) -> set[str]:
         cached = {f"{name}.cache" for name in cache_names(config)}
-        return {node.tag for node in graph if not node.is_index} - cached
+        return {tensor.tag for tensor in graph.tensors() if not tensor.is_index} - cached
 
     full = tags(verifier_graph(config, 5, 3))
     assert tags(verifier_graph(config, 1, 0)) == tags(step_graph(config, 0)) == full

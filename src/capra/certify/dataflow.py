@@ -5,7 +5,7 @@ tuple of rows, and a row is the number of a vector of terms. Rows are computed o
 a model differ in few of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -87,10 +87,10 @@ class Dataflow:
                 return tuple(self._product_row(row, columns, out) for row in first)
             case Kind.SOFTMAX:
                 index, out = scales.softmax_index[node.name], scales.product[node.name]
-                return tuple(
-                    self._softmax_row(row, node.seen(number), index, out)
-                    for number, row in enumerate(first)
-                )
+                return tuple(self._softmax_row(row, index, out) for row in first)
+            case Kind.ATTENTION:
+                heads = zip(*self._heads(node, scales, *operands), strict=True)
+                return tuple(self._beside(row) if node.heads > 1 else row[0] for row in heads)
             case Kind.RELU:
                 return tuple(self._relu_row(row) for row in first)
             case Kind.ADD:
@@ -109,6 +109,27 @@ class Dataflow:
                 return tuple(self.terms.vector([self.terms.argmax(row)]) for row in first)
             case Kind.INPUT | Kind.WEIGHT:
                 raise AssertionError(f"{node.name} is a leaf")
+
+    def _heads(self, node: Node, scales: Scales, q: Rows, k: Rows, v: Rows) -> Iterator[Rows]:
+        """The rows of every head's result. A row is made of the keys that it sees and no other."""
+        assert node.visible is not None
+        for number, head in enumerate(node.inner):
+            columns = node.columns(number)
+            width = columns.stop - columns.start
+            (queries, keys, values) = (
+                rows if node.heads == 1 else
+                tuple(self._cut_row(row, columns.start, width) for row in rows)
+                for rows in (q, k, v)
+            )  # fmt: skip
+            to_score, to_prob, to_out = (scales.product[tensor.name] for tensor in head)
+            index, mixed = scales.softmax_index[head.probs.name], list[int]()
+            for row, query in enumerate(queries):
+                seen = node.visible.columns(row)
+                scores = self._product_row(query, tuple(keys[key] for key in seen), to_score)
+                probs = self._softmax_row(scores, index, to_prob)
+                weighed = self._transposed(tuple(values[key] for key in seen))
+                mixed.append(self._product_row(probs, weighed, to_out))
+            yield tuple(mixed)
 
     def _transposed(self, rows: Rows) -> Rows:
         if rows not in self._columns:
@@ -135,16 +156,14 @@ class Dataflow:
 
         return self._once(("product", row, columns, out), make)
 
-    def _softmax_row(self, row: int, seen: int, index: Rescale, out: Rescale) -> int:
+    def _softmax_row(self, row: int, index: Rescale, out: Rescale) -> int:
         terms = self.terms
 
         def make() -> list[int]:
-            scores = terms.elements(row)
-            fixed = terms.softmax(terms.vector(scores[:seen]), index.multiplier, index.shift)
-            probabilities = [terms.rescale(f, out.multiplier, out.shift) for f in fixed]
-            return probabilities + [terms.zero()] * (len(scores) - seen)
+            fixed = terms.softmax(row, index.multiplier, index.shift)
+            return [terms.rescale(f, out.multiplier, out.shift) for f in fixed]
 
-        return self._once(("softmax", row, seen, index, out), make)
+        return self._once(("softmax", row, index, out), make)
 
     def _relu_row(self, row: int) -> int:
         return self._once(("relu", row), lambda: [self.terms.relu(t) for t in self._terms_of(row)])

@@ -14,13 +14,15 @@ It counts what no program can leave out, each at the cost that the instruction t
 
 Nothing is counted for what no output needs. The bound takes the graph's operations as they are: a
 program that found a shorter way to the same integers, or two nodes that compute the same, could be
-below it. Zeros behind a prefix, tiles at an edge and operands that are read again for the next
-tile are what the best known programs pay on top.
+below it. Zeros for keys that a row does not see, tiles at an edge and operands that are read again
+for the next tile are what the best known programs pay on top.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +39,16 @@ from capra.numerics import UNITY, Rescale
 def lower_bound(graph: Graph, scales: Scales, chip: Chip) -> Counters:
     """Cycles by unit below which no program of this graph gets on a chip."""
     return _Bound(graph, scales, chip).counters()
+
+
+class _Product(NamedTuple):
+    """Rows that are multiplied by one right operand."""
+
+    right: Place
+    """The columns that it has in its buffer."""
+    rows: int
+    sums: tuple[tuple[int, int], ...]
+    """(K, how many) of the sums."""
 
 
 class _Bound:
@@ -79,32 +91,64 @@ class _Bound:
         for place in self._places.values():
             ends[place.buffer] = max(place.end, ends.get(place.buffer, 0))
         is_read = {name: np.zeros(end, dtype=np.bool_) for name, end in ends.items()}
-        operands = [name for node in self._computed for name in node.inputs]
-        for name in (*operands, *self._graph.outputs):
+        for node in self._computed:
+            for name in node.inputs:
+                place = self._places[name]
+                place.of(is_read[place.buffer])[self._rows_read(node, name)] = True
+        for name in self._graph.outputs:
             place = self._places[name]
             place.of(is_read[place.buffer])[...] = True
         leaves = (self._places[n.name] for n in self._needed if n.kind in LEAVES)
         return sum(int(place.of(is_read[place.buffer]).sum()) for place in leaves)
 
+    def _rows_read(self, node: Node, operand: str) -> list[int]:
+        """The rows of an operand that a node reads: of keys and values those that a row sees."""
+        rows = set[int]()
+        if node.visible is not None and operand in node.inputs[1:]:
+            rows.update(*map(node.visible.columns, range(node.rows)))
+        if node.visible is None or operand == node.inputs[0]:
+            rows.update(range(self._graph[operand].rows))
+        return sorted(rows)
+
     def _products(self) -> None:
         """Every sum at the price that it has in the largest tile."""
-        products = [node for node in self._computed if node.kind in PRODUCTS]
+        products = [product for node in self._computed for product in self._products_of(node)]
         rows = Counter[Place]()  # by the columns that the right operand has in its buffer
-        for node in products:
-            rows[self._right_columns(node)] += node.rows
-        for node in products:
-            right = self._right_columns(node)
-            together = sum(count for other, count in rows.items() if _share_columns(right, other))
-            tile_rows = min(ARRAY_SIZE, together)
-            tiles = Fraction(node.rows * node.cols, tile_rows * ARRAY_SIZE)
-            inner = self._graph[node.inputs[0]].cols
-            for start in range(0, inner, self._depth):
-                depth = min(self._depth, inner - start)
-                size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 0)}
-                self._count(_of("MM", sd=ARRAY_SIZE, **size), tiles)
+        for product in products:
+            rows[product.right] += product.rows
+        for product in products:
+            together = sum(n for other, n in rows.items() if _share_columns(product.right, other))
+            for inner, sums in product.sums:
+                self._sums_of(inner, Fraction(sums), min(ARRAY_SIZE, together))
 
-    def _right_columns(self, node: Node) -> Place:
-        place = self._places[node.inputs[1]]
+    def _products_of(self, node: Node) -> Iterator[_Product]:
+        """Of an attention those of every head; each row meets the keys that it sees."""
+        if node.kind in PRODUCTS:
+            inner = self._graph[node.inputs[0]].cols
+            right = self._right_columns(node.inputs[1])
+            yield _Product(right, node.rows, ((inner, node.rows * node.cols),))
+        if node.visible is not None:
+            seen = list(map(node.visible.count, range(node.rows)))
+            for head in range(node.heads):
+                cut = node.columns(head)
+                width = cut.stop - cut.start
+                keys, values = (
+                    self._right_columns(operand).part(0, cut.start, 1, width)
+                    for operand in node.inputs[1:]
+                )
+                yield _Product(keys, node.rows, ((width, sum(seen)),))
+                yield _Product(values, node.rows, tuple((count, width) for count in seen))
+
+    def _sums_of(self, inner: int, sums: Fraction, tile_rows: int) -> None:
+        """So many sums of `inner` products, at the price that they have in the best tile."""
+        tiles = sums / (tile_rows * ARRAY_SIZE)
+        for start in range(0, inner, self._depth):
+            depth = min(self._depth, inner - start)
+            size = {"m": tile_rows, "n": ARRAY_SIZE, "k": depth, "acc": int(start > 0)}
+            self._count(_of("MM", sd=ARRAY_SIZE, **size), tiles)
+
+    def _right_columns(self, operand: str) -> Place:
+        place = self._places[operand]
         return Place(place.buffer, place.offset % place.stride, 1, place.cols, place.stride)
 
     def _requantizations(self) -> None:
@@ -119,8 +163,15 @@ class _Bound:
             if node.kind in PRODUCTS:
                 requantize(self._scales.product[node.name], count, relu is not None)
             elif node.kind is Kind.SOFTMAX:
-                seen = sum(node.seen(row) for row in range(node.rows))
-                requantize(self._scales.product[node.name], seen)
+                requantize(self._scales.product[node.name], count)
+            elif node.visible is not None:
+                seen = sum(map(node.visible.count, range(node.rows)))
+                for head in node.inner:
+                    requantize(self._scales.product[head.scores.name], seen)
+                    requantize(self._scales.product[head.probs.name], seen)
+                    requantize(
+                        self._scales.product[head.mixed.name], head.mixed.rows * head.mixed.cols
+                    )
             elif node.kind is Kind.RELU and self._graph.is_materialized(node.inputs[0]):
                 requantize(UNITY, count, relu=True)
             elif node.kind is Kind.ADD:
@@ -134,8 +185,10 @@ class _Bound:
     def _rows(self) -> None:
         for node in self._computed:
             if node.kind is Kind.SOFTMAX:
+                self._count(_of("SM", n=node.cols), node.rows)
+            elif node.visible is not None:
                 for row in range(node.rows):
-                    self._count(_of("SM", n=node.seen(row)))
+                    self._count(_of("SM", n=node.visible.count(row)), node.heads)
             elif node.kind is Kind.ARGMAX:
                 cols = self._graph[node.inputs[0]].cols
                 self._count(_of("AMAX", n=cols), node.rows)

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from capra.compiler.ops import Op
 from capra.compiler.optimization import O0, Optimization
 from capra.compiler.overlap import check_buffers, check_program
-from capra.compiler.passes.block_attention import block_attention
 from capra.compiler.passes.buffers import allocate_buffers, words_piled, words_stacked
 from capra.compiler.passes.emit import count_instructions, emit_program, external_words
 from capra.compiler.passes.scales import assign_scales
@@ -31,9 +30,10 @@ from capra.ir.scales import Scales
 from capra.ir.text import print_graph
 from capra.isa.chip import Chip
 from capra.isa.program import Program
+from capra.isa.spec import ARRAY_SIZE
 
 PASSES: Final = (
-    "graph", "scales", "attention", "views", "tiles", "transfers", "buffers", "emission",
+    "graph", "scales", "views", "tiles", "transfers", "buffers", "emission",
 )  # fmt: skip
 """Names of the states that can be printed, in order: the input, then one a pass."""
 
@@ -132,16 +132,16 @@ class _Lowered(NamedTuple):
 
 
 def _lower(graph: Graph, scales: Scales, chip: Chip, optimize: Optimization) -> _Lowered:
-    """The passes from attention to transfers."""
-    if "block-attention" in optimize:
-        graph, scales = block_attention(graph, scales)
+    """The passes from views to transfers."""
     places = apart = place_tensors(graph)
-    shared = "shared-zeros" in optimize
-    ops = tiled = tile_operations(graph, scales, places, chip.operand_depth, shared_zeros=shared)
+    ops = tiled = tile_operations(
+        graph, scales, places, chip.operand_depth,
+        attention_rows=ARRAY_SIZE if "block-attention" in optimize else 1,
+        shared_zeros="shared-zeros" in optimize,
+    )  # fmt: skip
     if "joined-transfers" in optimize:
         places, ops = join_transfers(graph, places, ops)
     states = (
-        ("attention", lambda: print_graph(graph)),
         ("views", lambda: print_places(apart)),
         ("tiles", lambda: print_operations(tiled)),
         ("transfers", lambda: print_operations(ops)),

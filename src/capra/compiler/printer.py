@@ -25,9 +25,9 @@ from capra.text import printable
 
 
 def print_scales(graph: Graph, scales: Scales) -> str:
-    """One line a node: its scale and the rescales that lead to it."""
+    """One line per tensor, inside an attention too: its scale and the rescales that lead to it."""
     lines = []
-    for node in graph:
+    for node in graph.tensors():
         if node.is_index:
             continue
         words = [f"{node.name}: scale {scales.scale[node.name]:.6g}"]

@@ -5,7 +5,8 @@
     weight  (rows, cols)                    given once, part of the model
     matmul  a b  [transpose_b] [scale]      (M, K) x (K, N) -> (M, N), times scale
     scores  q k  [scale]                    (M, K) x (N, K)^T -> (M, N), times scale
-    softmax x  [prefix]                     row by row; row i over its first prefix + i elements
+    softmax x                               row by row
+    attention q k v heads visible [scale]   per head softmax(q k^T) v, row i over the keys it sees
     relu    x
     add     a b
     concat_rows xs | concat_cols xs         a view: the parts are written into one buffer
@@ -29,6 +30,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from capra.errors import GraphError
+from capra.ir.visible import Visible
 
 
 class Kind(StrEnum):
@@ -39,6 +41,7 @@ class Kind(StrEnum):
     MATMUL = "matmul"
     SCORES = "scores"
     SOFTMAX = "softmax"
+    ATTENTION = "attention"
     RELU = "relu"
     ADD = "add"
     CONCAT_ROWS = "concat_rows"
@@ -80,8 +83,12 @@ class Node(NamedTuple):
     transpose_b: bool = False
     start: int = 0
     """First row or column of a slice."""
-    prefix: int = 0
-    """Elements that the first row of a softmax sees, and each later row one more; 0: all."""
+    heads: int = 1
+    """Heads of an attention."""
+    visible: Visible | None = None
+    """Which keys the rows of an attention see."""
+    inner_tag: str = ""
+    """Of an attention: what the tags of the tensors inside it begin with."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,9 +100,40 @@ class Node(NamedTuple):
         """True when the elements are indices rather than quantized numbers."""
         return self.kind in _INDICES
 
-    def seen(self, row: int) -> int:
-        """How many elements of its row the softmax of that row is over."""
-        return self.prefix + row if self.prefix else self.cols
+    @property
+    def inner(self) -> "tuple[Head, ...]":
+        """The tensors inside an attention, head by head; empty for any other operation."""
+        if self.visible is None:
+            return ()
+        (q, k, v), shape = self.inputs, (self.rows, self.visible.keys)
+        found = list[Head]()
+        for head in range(self.heads):
+            at, tag = f"{self.name}.h{head}", f"{self.inner_tag}.h{head}"
+            scores, probs, mixed = (f"{at}.{what}" for what in Head._fields)
+            width = self.cols // self.heads
+            found.append(Head(
+                Node(scores, Kind.SCORES, (q, k), *shape, f"{tag}.scores", self.scale),
+                Node(probs, Kind.SOFTMAX, (scores,), *shape, f"{tag}.probs"),
+                Node(mixed, Kind.MATMUL, (probs, v), self.rows, width, self.tag),
+            ))  # fmt: skip
+        return tuple(found)
+
+    def columns(self, head: int) -> slice:
+        """The columns of q, k, v and the result that are a head's."""
+        width = self.cols // self.heads
+        return slice(head * width, (head + 1) * width)
+
+
+class Head(NamedTuple):
+    """The tensors of one head of an attention, with the tags of their ranges.
+
+    Scores and probabilities are (rows, keys). An invisible key has neither: both are 0.
+    """
+
+    scores: Node
+    probs: Node
+    mixed: Node
+    """The values, weighted: the head's columns of the attention's result."""
 
 
 class Graph:
@@ -109,6 +147,7 @@ class Graph:
         self._uses: dict[str, list[str]] = {}
         self._concat_of: dict[str, str] = {}
         self._tags: set[str] = set()  # whose names were checked
+        self._inner: set[str] = set()  # names of the tensors inside attentions
 
     # Reading
 
@@ -131,6 +170,13 @@ class Graph:
             raise GraphError(f"{self.name}: no node named {name!r}, expected one that was built")
         return node
 
+    def tensors(self) -> Iterator[Node]:
+        """Every tensor that has elements of its own: nodes, each after those inside it."""
+        for node in self:
+            for head in node.inner:
+                yield from head
+            yield node
+
     def users(self, name: str) -> tuple[str, ...]:
         """Nodes that read a tensor, one entry a use."""
         return tuple(self._uses.get(name, ()))
@@ -148,6 +194,8 @@ class Graph:
 
         The product itself then never exists as an int8 tensor.
         """
+        if name in self._inner:
+            return None
         node, users = self[name], self._uses[name]
         if node.kind not in PRODUCTS or len(users) != 1 or name in self._outputs:
             return None
@@ -185,16 +233,38 @@ class Graph:
         """scale * (q . k^T): attention scores of two activations."""
         return self._product(Kind.SCORES, name, q, k, True, scale, tag)
 
-    def softmax(self, name: str, x: str, *, prefix: int = 0, tag: str | None = None) -> str:
-        """Softmax of each row; with a prefix, row i over its first prefix + i elements, then 0."""
-        node = self._operand(name, x)
-        most = node.cols - node.rows + 1
-        if prefix != 0 and not (isinstance(prefix, int) and 1 <= prefix <= most):
+    def softmax(self, name: str, x: str, *, tag: str | None = None) -> str:
+        """Softmax of each row."""
+        return self._elementwise(Kind.SOFTMAX, name, x, tag)
+
+    def attention(
+        self, name: str, q: str, k: str, v: str, *, visible: Visible, heads: int = 1,
+        scale: float = 1.0, inner_tag: str | None = None, tag: str | None = None,
+    ) -> str:  # fmt: skip
+        """softmax(scale * q . k^T) . v for every head, row i over the keys that it sees.
+
+        A head is as many neighbouring columns of q, k and v as the others; heads of the result
+        stand beside each other. The scores and probabilities of head H have the tags
+        `inner_tag`.hH.scores and .probs; `inner_tag` is the node's own name unless given.
+        """
+        nodes = [self._operand(name, operand) for operand in (q, k, v)]
+        rows, keys = (visible.rows, nodes[0].cols), (visible.keys, nodes[0].cols)
+        for what, node, shape in zip("qkv", nodes, (rows, keys, keys), strict=True):
+            if node.shape != shape:
+                raise GraphError(
+                    f"{name}: {what} is {self._describe(node)}, expected {shape[0]}x{shape[1]}: "
+                    f"{visible.rows} rows that see {visible.keys} keys"
+                )
+        if type(heads) is not int or heads < 1 or nodes[0].cols % heads:
             raise GraphError(
-                f"{name}: prefix is {prefix} for {self._describe(node)}, expected 0 for all or "
-                f"1 .. {most}, so that the last row sees no more than there is"
+                f"{name}: heads is {heads}, expected a number that divides the {nodes[0].cols} "
+                f"columns of {self._describe(nodes[0])}"
             )
-        return self._build(name, Kind.SOFTMAX, (x,), node.rows, node.cols, tag, prefix=prefix)
+        self._check_scale(name, scale)
+        return self._build(
+            name, Kind.ATTENTION, (q, k, v), *nodes[0].shape, tag, scale=float(scale),
+            heads=heads, visible=visible, inner_tag=name if inner_tag is None else inner_tag,
+        )  # fmt: skip
 
     def relu(self, name: str, x: str, *, tag: str | None = None) -> str:
         """max(x, 0). Refused on a slice."""
@@ -245,19 +315,6 @@ class Graph:
         node = self._operand(name, x)
         return self._build(name, Kind.ARGMAX, (x,), node.rows, 1, None)
 
-    def adopt(self, node: Node, source: "Graph") -> str:
-        """Add a node of another graph, whose operands are here with the kinds and shapes of there.
-
-        What was checked when it was built there then holds here.
-        """
-        for operand in node.inputs:
-            here, there = self._nodes[operand], source[operand]
-            assert (here.kind, here.rows, here.cols) == (there.kind, there.rows, there.cols)
-        self._check_new(node.name)
-        if node.kind in CONCATS:
-            self._check_unplaced(node.name, node.inputs)
-        return self._append(node)
-
     def output(self, name: str) -> str:
         """Declare a tensor as an output: the program stores it in external memory."""
         self[name]
@@ -284,7 +341,7 @@ class Graph:
     def _build(
         self, name: str, kind: Kind, inputs: tuple[str, ...], rows: int, cols: int,
         tag: str | None, *, scale: float = 1.0, transpose_b: bool = False, start: int = 0,
-        prefix: int = 0,
+        heads: int = 1, visible: Visible | None = None, inner_tag: str = "",
     ) -> str:  # fmt: skip
         _check_name("node", name)
         self._check_new(name)
@@ -292,27 +349,29 @@ class Graph:
             for axis, size in (("rows", rows), ("columns", cols)):
                 if not (isinstance(size, int) and 1 <= size <= MAX_DIMENSION):
                     raise GraphError(f"{name}: {size} {axis}, expected 1 .. {MAX_DIMENSION}")
-        if tag is None:
-            tag = name
-        elif tag not in self._tags:
-            _check_name("tag", tag)
-            self._tags.add(tag)
-        return self._append(
-            Node(name, kind, inputs, rows, cols, tag, scale, transpose_b, start, prefix)
-        )
-
-    def _append(self, node: Node) -> str:
-        name = node.name
+        tag = name if tag is None else tag
+        for each in (tag,) if visible is None else (tag, inner_tag):
+            if each not in self._tags:
+                _check_name("tag", each)
+                self._tags.add(each)
+        node = Node(
+            name, kind, inputs, rows, cols, tag, scale, transpose_b, start, heads, visible,
+            inner_tag,
+        )  # fmt: skip
+        inner = [tensor.name for head in node.inner for tensor in head]
+        for each in inner:
+            self._check_new(each)
+        self._inner.update(inner)
         self._nodes[name] = node
         self._uses[name] = []
-        for operand in node.inputs:
+        for operand in inputs:
             self._uses[operand].append(name)
-        if node.kind in CONCATS:
-            self._concat_of.update(dict.fromkeys(node.inputs, name))
+        if kind in CONCATS:
+            self._concat_of.update(dict.fromkeys(inputs, name))
         return name
 
     def _check_new(self, name: str) -> None:
-        if name in self._nodes:
+        if name in self._nodes or name in self._inner:
             raise GraphError(f"{self.name}: a node named {name!r} exists, expected a new name")
 
     def _leaf(self, kind: Kind, name: str, rows: int, cols: int, tag: str | None) -> str:
@@ -334,11 +393,14 @@ class Graph:
                 f"{' transposed' if transpose_b else ''}, expected inner sizes to be equal: "
                 f"{left.cols} and {inner}"
             )
-        if not (math.isfinite(scale) and scale > 0):
-            raise GraphError(f"{name}: scale is {scale}, expected a finite number above 0")
+        self._check_scale(name, scale)
         return self._build(
             name, kind, (a, b), left.rows, cols, tag, scale=float(scale), transpose_b=transpose_b
         )
+
+    def _check_scale(self, name: str, scale: float) -> None:
+        if not (math.isfinite(scale) and scale > 0):
+            raise GraphError(f"{name}: scale is {scale}, expected a finite number above 0")
 
     def _check_range(
         self, name: str, node: Node, axis: str, size: int, start: int, count: int
@@ -368,13 +430,6 @@ class Graph:
                     f"{name}: {kind} of the slice {self._describe(node)} would need a copy, "
                     "expected parts that are not slices"
                 )
-        self._check_unplaced(name, parts)
-        rows = sum(n.rows for n in nodes) if by_rows else nodes[0].rows
-        cols = nodes[0].cols if by_rows else sum(n.cols for n in nodes)
-        return self._build(name, kind, tuple(parts), rows, cols, tag)
-
-    def _check_unplaced(self, name: str, parts: Sequence[str]) -> None:
-        """Of the parts of the concatenation `name`."""
         uses = Counter(parts)
         for part in parts:
             owner = self._concat_of.get(part) or (name if uses[part] > 1 else None)
@@ -383,6 +438,9 @@ class Graph:
                     f"{name}: part {self._describe(self[part])} is written into {owner} already; "
                     "a second place would need a copy, expected a tensor of its own"
                 )
+        rows = sum(n.rows for n in nodes) if by_rows else nodes[0].rows
+        cols = nodes[0].cols if by_rows else sum(n.cols for n in nodes)
+        return self._build(name, kind, tuple(parts), rows, cols, tag)
 
 
 def _check_name(what: str, name: str) -> None:

@@ -3,7 +3,7 @@
 It must agree with the compiled program bit for bit on every tensor.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -25,7 +25,8 @@ def evaluate_int(
 ) -> dict[str, Int64Array]:
     """Every tensor of the graph as integers (int64, node shape), given its leaves as int8 integers.
 
-    A product that is fused into a relu is included, as the int8 tensor that it would be.
+    A product that is fused into a relu is included, as the int8 tensor that it would be, and so are
+    the tensors inside an attention, under the names of `Node.inner`.
     Raises GraphError for a leaf that is missing or has another shape, RangeError for one that holds
     anything but integers of -127 .. 127.
     """
@@ -36,8 +37,37 @@ def evaluate_int(
             check_int8(f"{node.kind} {node.name}", value)
             values[node.name] = value.astype(np.int64)
         else:
-            values[node.name] = _evaluate(node, scales, [values[name] for name in node.inputs])
+            operands = [values[name] for name in node.inputs]
+            if node.kind is Kind.ATTENTION:
+                values.update(_attention(node, scales, *operands))
+            else:
+                values[node.name] = _evaluate(node, scales, operands)
     return values
+
+
+def _attention(
+    node: Node, scales: Scales, q: Int64Array, k: Int64Array, v: Int64Array
+) -> Iterator[tuple[str, Int64Array]]:
+    """The tensors inside an attention, and then its own. A row reads the keys that it sees only."""
+    assert node.visible is not None
+    heads = list[Int64Array]()
+    for number, head in enumerate(node.inner):
+        columns = node.columns(number)
+        to_score, to_prob, to_out = (scales.product[tensor.name] for tensor in head)
+        index = scales.softmax_index[head.probs.name]
+        scores, probs, mixed = (np.zeros(tensor.shape, np.int64) for tensor in head)
+        for row in range(node.rows):
+            seen = node.visible.columns(row)
+            sums = k[seen, columns] @ q[row, columns]
+            scores[row, seen] = requantize(sums, to_score.multiplier, to_score.shift)
+            fixed = softmax_row(scores[row, seen], index.multiplier, index.shift)
+            probs[row, seen] = requantize(fixed, to_prob.multiplier, to_prob.shift)
+            sums = probs[row, seen] @ v[seen, columns]
+            mixed[row] = requantize(sums, to_out.multiplier, to_out.shift)
+        values = zip(head, (scores, probs, mixed), strict=True)
+        yield from ((tensor.name, value) for tensor, value in values)
+        heads.append(mixed)
+    yield node.name, np.hstack(heads)
 
 
 def _evaluate(node: Node, scales: Scales, operands: list[Int64Array]) -> Int64Array:
@@ -49,11 +79,8 @@ def _evaluate(node: Node, scales: Scales, operands: list[Int64Array]) -> Int64Ar
             return requantize(first @ right, out.multiplier, out.shift)
         case Kind.SOFTMAX:
             index, out = scales.softmax_index[node.name], scales.product[node.name]
-            fixed = np.zeros(node.shape, np.int64)
-            for row, scores in enumerate(first):
-                seen = node.seen(row)
-                fixed[row, :seen] = softmax_row(scores[:seen], index.multiplier, index.shift)
-            return requantize(fixed, out.multiplier, out.shift)
+            fixed = [softmax_row(scores, index.multiplier, index.shift) for scores in first]
+            return requantize(np.array(fixed), out.multiplier, out.shift)
         case Kind.RELU:
             return np.maximum(first, 0)
         case Kind.ADD:
@@ -73,5 +100,5 @@ def _evaluate(node: Node, scales: Scales, operands: list[Int64Array]) -> Int64Ar
             return first[:, node.start : node.start + node.cols]
         case Kind.ARGMAX:
             return np.array([[first_argmax(row)] for row in first], dtype=np.int64)
-        case Kind.INPUT | Kind.WEIGHT:
-            raise AssertionError(f"{node.name} is a leaf")
+        case Kind.INPUT | Kind.WEIGHT | Kind.ATTENTION:
+            raise AssertionError(f"{node.name} is not computed here")

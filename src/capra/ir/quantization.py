@@ -35,7 +35,7 @@ def tensor_errors(
     views, whose elements are counted where they were made.
     """
     measured = [
-        node for node in graph
+        node for node in graph.tensors()
         if node.kind not in VIEWS
         and not node.is_index and graph.is_materialized(node.name)
     ]  # fmt: skip

@@ -78,7 +78,7 @@ def record_ranges(graph: Graph, samples: Iterable[Mapping[str, FloatArray]]) -> 
     never exceeds 1. Views and relus need no range of their own, but may widen their group's.
     """
     largest: dict[str, float] = {}
-    recorded = [n for n in graph if not n.is_index and graph.is_materialized(n.name)]
+    recorded = [n for n in graph.tensors() if not n.is_index and graph.is_materialized(n.name)]
     for leaves in samples:
         values = evaluate_float(graph, leaves)
         for node in recorded:

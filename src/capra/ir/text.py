@@ -4,8 +4,9 @@
     NAME = KIND OPERAND ... [ROWSxCOLS] [key=value ...]
     output NAME
 
-`#` starts a comment. Keys: start, count (slices), scale, transpose_b (products), prefix (softmax),
-tag.
+`#` starts a comment. Keys: start, count (slices), scale, transpose_b (products), tag; of an
+attention: heads, scale, prefix (keys that all rows see), width (keys after them), tails (one
+hexadecimal mask per row: bit j is key prefix + j), inner_tag.
 """
 
 import re
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 
 from capra.errors import GraphError
 from capra.ir.graph import CONCATS, LEAVES, PRODUCTS, SLICES, Graph, Kind, Node
+from capra.ir.visible import Visible
 from capra.numerals import parse_real
 
 
@@ -56,8 +58,12 @@ def print_node(node: Node) -> str:
         words.append(f"scale={node.scale!r}")
     if node.kind is Kind.MATMUL and node.transpose_b:
         words.append("transpose_b=1")
-    if node.prefix:
-        words.append(f"prefix={node.prefix}")
+    if node.visible is not None:
+        tails = ",".join(f"{tail:x}" for tail in node.visible.tails)
+        words += [f"heads={node.heads}", f"prefix={node.visible.prefix}",
+                  f"width={node.visible.width}", f"tails={tails}"]  # fmt: skip
+        if node.inner_tag != node.name:
+            words.append(f"inner_tag={node.inner_tag}")
     if node.tag != node.name:
         words.append(f"tag={node.tag}")
     return " ".join(words)
@@ -102,9 +108,16 @@ def _parse_node(graph: Graph, words: list[str]) -> None:
     elif kind is Kind.ARGMAX:
         (x,) = _exactly(operands, 1)
         graph.argmax(name, x)
+    elif kind is Kind.ATTENTION:
+        q, k, v = _exactly(operands, 3)
+        visible = Visible(keys.whole("prefix"), keys.whole("width"), keys.masks("tails"))
+        graph.attention(
+            name, q, k, v, visible=visible, heads=keys.whole("heads", 1),
+            scale=keys.real("scale", 1.0), inner_tag=keys.take("inner_tag"), tag=tag,
+        )  # fmt: skip
     elif kind is Kind.SOFTMAX:
         (x,) = _exactly(operands, 1)
-        graph.softmax(name, x, prefix=keys.whole("prefix", 0), tag=tag)
+        graph.softmax(name, x, tag=tag)
     else:
         (x,) = _exactly(operands, 1)
         graph.relu(name, x, tag=tag)
@@ -146,6 +159,13 @@ class _Keys:
         if text is None or not re.fullmatch(r"-?[0-9]{1,9}", text):
             raise GraphError(f"{key} is {text!r}, expected a whole number")
         return int(text)
+
+    def masks(self, key: str) -> tuple[int, ...]:
+        """Hexadecimal masks with commas between them."""
+        text = self.take(key)
+        if text is None or not re.fullmatch(r"[0-9a-f]{1,16384}(,[0-9a-f]{1,16384})*", text):
+            raise GraphError(f"{key} is {text!r}, expected hexadecimal masks with commas")
+        return tuple(int(mask, 16) for mask in text.split(","))
 
     def flag(self, key: str) -> bool:
         value = self.whole(key, 0)

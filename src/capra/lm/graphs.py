@@ -3,10 +3,10 @@
 All are built by the same lines and share their tags, so that one Ranges value compiles them all.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from capra.ir.graph import Graph
+from capra.ir.visible import Visible
 from capra.lm.model import ModelConfig
 
 CACHE_SUFFIX: Final = ".cache"
@@ -117,8 +117,11 @@ class _Decoder:
         if cache_only:
             return None
         keys, values = self._with_cache(f"{at}.k"), self._with_cache(f"{at}.v")
-        rows = [self._attention_row(at, row, keys, values) for row in range(self._rows)]
-        attention = graph.concat_rows(f"{at}.attn", rows)
+        attention = graph.attention(
+            f"{at}.attn", f"{at}.q", keys, values,
+            visible=Visible.causal(self._rows, self._cache), heads=self._config.heads,
+            scale=self._config.head_width**-0.5, inner_tag=at,
+        )  # fmt: skip
         graph.matmul(f"{at}.o", attention, f"{weights}.wo")
         middle = graph.add(f"{at}.mid", x, f"{at}.o")
         graph.matmul(f"{at}.ff1.product", middle, f"{weights}.w1")
@@ -131,33 +134,3 @@ class _Decoder:
         if not self._cache:
             return name
         return self._graph.concat_rows(f"{name}.all", [f"{name}{CACHE_SUFFIX}", name], tag=name)
-
-    def _attention_row(self, at: str, row: int, keys: str, values: str) -> str:
-        """Row `row` of the attention output: its query over the cache and rows up to itself."""
-        graph, seen = self._graph, self._cache + row + 1
-        query = graph.slice_rows(f"{at}.q.r{row}", f"{at}.q", row, 1, tag=f"{at}.q")
-        row_keys = graph.slice_rows(f"{at}.k.r{row}", keys, 0, seen, tag=f"{at}.k")
-        row_values = graph.slice_rows(f"{at}.v.r{row}", values, 0, seen, tag=f"{at}.v")
-        heads = [
-            self._head(at, row, head, query, row_keys, row_values)
-            for head in range(self._config.heads)
-        ]
-        return self._side_by_side(f"{at}.attn.r{row}", heads, tag=f"{at}.attn")
-
-    def _head(self, at: str, row: int, head: int, query: str, keys: str, values: str) -> str:
-        graph, name = self._graph, f"{at}.h{head}"
-        q, k = self._columns_of(query, head), self._columns_of(keys, head)
-        v = self._columns_of(values, head)
-        scale = self._config.head_width**-0.5
-        scores = graph.scores(f"{name}.scores.r{row}", q, k, scale=scale, tag=f"{name}.scores")
-        probs = graph.softmax(f"{name}.probs.r{row}", scores, tag=f"{name}.probs")
-        return graph.matmul(f"{name}.attn.r{row}", probs, v, tag=f"{at}.attn")
-
-    def _columns_of(self, source: str, head: int) -> str:
-        if self._config.heads == 1:
-            return source
-        width, tag = self._config.head_width, self._graph[source].tag
-        return self._graph.slice_cols(f"{source}.h{head}", source, head * width, width, tag=tag)
-
-    def _side_by_side(self, name: str, parts: Sequence[str], *, tag: str) -> str:
-        return parts[0] if len(parts) == 1 else self._graph.concat_cols(name, parts, tag=tag)

@@ -1,7 +1,8 @@
 """The scales pass: one scale a tensor, and the integer rescales between them.
 
-relu, concatenations and slices share their source's scale: tensors tied that way form a group
-(union-find), whose range is the largest range of its materialized members.
+relu, concatenations and slices share their source's scale, and an attention that of its heads'
+results: tensors tied that way form a group (union-find), whose range is the largest range of its
+materialized members.
 """
 
 import sys
@@ -27,7 +28,7 @@ MIN_RANGE: Final = 1e-30
 _SMALLEST: Final = sys.float_info.min
 """What a factor becomes that float64 rounds to 0: it multiplies by 0 all the same."""
 
-_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU}
+_SHARES_SCALE = SLICES | CONCATS | {Kind.RELU, Kind.ATTENTION}
 _PROBABILITIES = frozenset({Kind.SOFTMAX})
 
 
@@ -49,7 +50,7 @@ def assign_scales(graph: Graph, ranges: Ranges) -> Scales:
     product: dict[str, Rescale] = {}
     softmax_index: dict[str, Rescale] = {}
     addends: dict[str, tuple[Rescale, Rescale]] = {}
-    for node in graph:
+    for node in graph.tensors():
         if node.kind in _SHARES_SCALE:
             continue
         try:
@@ -75,7 +76,7 @@ def missing_ranges(graph: Graph, ranges: Ranges) -> tuple[str, ...]:
     Of tensors that share a scale one range is enough, so only the first of them is named.
     """
     group = _groups(graph)
-    real = [n for n in graph if not n.is_index and graph.is_materialized(n.name)]
+    real = [n for n in graph.tensors() if not n.is_index and graph.is_materialized(n.name)]
     known = {group[node.name] for node in real if node.tag in ranges.values}
     missing: dict[str, str] = {}
     for node in real:
@@ -88,14 +89,14 @@ def _limits(graph: Graph, ranges: Ranges) -> Mapping[str, float]:
     """The range of every int8 tensor: that of its group."""
     group = _groups(graph)
     group_range: dict[str, float] = {}
-    for node in graph:
+    for node in graph.tensors():
         recorded = ranges.values.get(node.tag)
         if recorded is not None and graph.is_materialized(node.name):
             root = group[node.name]
             limit = min(recorded, 1.0) if node.kind in _PROBABILITIES else recorded
             group_range[root] = max(limit, group_range.get(root, 0.0))
     limits: dict[str, float] = {}
-    for node in graph:
+    for node in graph.tensors():
         if node.is_index:
             continue
         if group[node.name] not in group_range:
@@ -117,10 +118,11 @@ def _groups(graph: Graph) -> Mapping[str, str]:
             name = parent[name]
         return name
 
-    for node in graph:
+    for node in graph.tensors():
         if node.kind in _SHARES_SCALE:
-            group = parent[node.name] = root(node.inputs[0])
-            for source in node.inputs[1:]:
+            sources = [head.mixed.name for head in node.inner] or node.inputs
+            group = parent[node.name] = root(sources[0])
+            for source in sources[1:]:
                 parent[root(source)] = group
         else:
             parent[node.name] = node.name

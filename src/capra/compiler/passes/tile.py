@@ -15,43 +15,49 @@ from capra.compiler.ops import (
     Op,
     Product,
     Requantize,
-    SoftmaxRow,
     Store,
+)
+from capra.compiler.passes.masks import (
+    Mask,
+    Runs,
+    Zeros,
+    mask_of,
+    softmax_operations,
+    temporary,
 )
 from capra.compiler.passes.views import Place
 from capra.ir.graph import LEAVES, PRODUCTS, VIEWS, Graph, Kind, Node
 from capra.ir.scales import Scales
-from capra.numerics import UNITY, Rescale
-
-_NOTHING = Rescale(0, 1)
-"""Turns every word into 0."""
+from capra.numerics import UNITY
 
 _UNCOMPUTED = VIEWS | LEAVES
 
 
 def tile_operations(
     graph: Graph, scales: Scales, places: Mapping[str, Place], operand_depth: int,
-    *, shared_zeros: bool = False,
+    *, attention_rows: int = 1, shared_zeros: bool = False,
 ) -> tuple[Op, ...]:  # fmt: skip
     """The operations of a graph, in an order in which every tensor is written before it is read.
 
-    With `shared_zeros`, softmaxes with the same mask share a buffer, whose zeros are written once.
+    Attention goes by tiles of at most `attention_rows` rows. With `shared_zeros`, softmaxes of
+    the same mask share a buffer, whose zeros are written once.
     """
-    return tuple(_Tiler(graph, scales, places, operand_depth, shared_zeros).run())
+    zeros = Zeros(_masks(graph, attention_rows) if shared_zeros else ())
+    return tuple(_Tiler(graph, scales, places, operand_depth, attention_rows, zeros).run())
 
 
 class _Tiler:
     def __init__(
         self, graph: Graph, scales: Scales, places: Mapping[str, Place], operand_depth: int,
-        shared_zeros: bool,
+        tile_rows: int, zeros: Zeros,
     ) -> None:  # fmt: skip
         self._graph = graph
         self._scales = scales
         self._places = places
         self._depth = operand_depth
         self._loaded: set[str] = set()
-        self._zeros = _shared_by_mask(graph) if shared_zeros else {}
-        self._zeroed: set[str] = set()
+        self._tile_rows = tile_rows
+        self._zeros = zeros
 
     def run(self) -> Iterator[Op]:
         for node in self._graph:
@@ -64,8 +70,10 @@ class _Tiler:
                 yield Store(node.name, self._places[node.name])
 
     def _operands(self, node: Node) -> tuple[str, ...]:
-        """What a node reads from memory: a fused relu reads its product's operands."""
+        """What a node reads first: a fused relu its product's operands, an attention no values."""
         source = node.inputs[0]
+        if node.kind is Kind.ATTENTION:
+            return node.inputs[:2]
         return self._graph[source].inputs if self._fuses(node) else node.inputs
 
     def _fuses(self, node: Node) -> bool:
@@ -94,6 +102,8 @@ class _Tiler:
             yield Requantize(name, self._places[node.inputs[0]], dst, UNITY, relu=True)
         elif node.kind is Kind.SOFTMAX:
             yield from self._softmax(node, dst)
+        elif node.kind is Kind.ATTENTION:
+            yield from self._attention(node, dst)
         elif node.kind is Kind.ADD:
             yield from self._add(node, dst)
         elif node.kind is Kind.ARGMAX:
@@ -104,24 +114,59 @@ class _Tiler:
     def _product(self, node: Node, name: str, dst: Place, relu: bool = False) -> Iterator[Op]:
         """The tensor `name` at `dst`: the product itself, or the relu fused into it."""
         a, b = (self._places[operand] for operand in node.inputs)
-        sums = _temporary(f"{name}.sums", node.rows, node.cols)
+        sums = temporary(f"{name}.sums", node.rows, node.cols)
         yield Product(name, a, b, sums, node.transpose_b, self._depth)
         yield Requantize(name, sums, dst, self._scales.product[node.name], relu)
 
+    def _attention(self, node: Node, dst: Place) -> Iterator[Op]:
+        """Tile by tile, head by head: scores, probabilities, weighed values.
+
+        A score, a sum of values and a softmax are the same integers in a tile of any height.
+        """
+        q, k, v = (self._places[operand] for operand in node.inputs)
+        load_values = self._load(node.inputs[2])  # when the first probabilities are there
+        for rows in _tiles_of(node, self._tile_rows):
+            runs, keys = _visible_to(node, rows)
+            for number, head in enumerate(node.inner):
+                cut, tile = node.columns(number), f"r{rows.start}"
+                width = cut.stop - cut.start
+                query, key, value, out = (
+                    place.part(row, cut.start, count, width)
+                    for place, row, count in (
+                        (q, rows.start, len(rows)), (k, 0, keys), (v, 0, keys),
+                        (dst, rows.start, len(rows)),
+                    )
+                )  # fmt: skip
+                scores, probs = (
+                    temporary(f"{tensor.name}.{tile}", len(rows), keys) for tensor in head[:2]
+                )
+                yield from self._tile(node, head.scores, tile, query, key, scores, is_scores=True)
+                rescales = (
+                    self._scales.softmax_index[head.probs.name],
+                    self._scales.product[head.probs.name],
+                )
+                yield from softmax_operations(
+                    node.name, f"{head.probs.name}.{tile}", scores, probs, runs, rescales,
+                    self._zeros,
+                )  # fmt: skip
+                yield from load_values
+                yield from self._tile(node, head.mixed, tile, probs, value, out)
+
+    def _tile(
+        self, node: Node, tensor: Node, tile: str, a: Place, b: Place, dst: Place, *,
+        is_scores: bool = False,
+    ) -> Iterator[Op]:  # fmt: skip
+        """A tile of a tensor inside an attention: a product and its requantization."""
+        sums = temporary(f"{tensor.name}.{tile}.sums", dst.rows, dst.cols)
+        yield Product(node.name, a, b, sums, is_scores, self._depth)
+        yield Requantize(node.name, sums, dst, self._scales.product[tensor.name])
+
     def _softmax(self, node: Node, dst: Place) -> Iterator[Op]:
-        name, source = node.name, self._places[node.inputs[0]]
-        fixed = self._zeros.get(name) or _temporary(f"{name}.fixed", node.rows, node.cols)
-        index = self._scales.softmax_index[name]
-        # The rows that do not see all; the words that they do see are written after the zeros.
-        blind = sum(node.seen(row) < node.cols for row in range(node.rows))
-        if blind and fixed.buffer not in self._zeroed:
-            zeros = (0, node.seen(0), blind, node.cols - node.seen(0))
-            yield Requantize(name, source.part(*zeros), fixed.part(*zeros), _NOTHING)
-            self._zeroed.add(fixed.buffer)
-        for row in range(node.rows):
-            seen = (row, 0, 1, node.seen(row))
-            yield SoftmaxRow(name, source.part(*seen), fixed.part(*seen), index)
-        yield Requantize(name, fixed, dst, self._scales.product[name])
+        name = node.name
+        rows = [[(0, node.cols)]] * node.rows
+        rescales = self._scales.softmax_index[name], self._scales.product[name]
+        source = self._places[node.inputs[0]]
+        yield from softmax_operations(name, name, source, dst, rows, rescales, self._zeros)
 
     def _add(self, node: Node, dst: Place) -> Iterator[Op]:
         """One requantization an operand, left out where it would multiply by exactly 1."""
@@ -130,31 +175,31 @@ class _Tiler:
         for side, operand, rescale in zip("ab", node.inputs, to_out, strict=True):
             place = self._places[operand]
             if not rescale.is_identity:
-                rescaled = _temporary(f"{node.name}.{side}", node.rows, node.cols)
+                rescaled = temporary(f"{node.name}.{side}", node.rows, node.cols)
                 yield Requantize(node.name, place, rescaled, rescale)
                 place = rescaled
             addends.append(place)
         yield AddRows(node.name, addends[0], addends[1], dst)
 
 
-def _shared_by_mask(graph: Graph) -> dict[str, Place]:
-    """Where the rows of masked softmaxes go: those with one mask end in the same columns.
-
-    Softmaxes of as many rows that hide as many elements leave the same words of a buffer alone.
-    """
-    alike: dict[tuple[int, int], list[Node]] = {}
+def _masks(graph: Graph, tile_rows: int) -> Iterator[tuple[Mask, int]]:
+    """The mask of every tile of an attention that has one, and its keys."""
     for node in graph:
-        if node.prefix and node.seen(0) < node.cols:
-            alike.setdefault((node.rows, node.cols - node.prefix), []).append(node)
-    places: dict[str, Place] = {}
-    for (rows, _), nodes in alike.items():
-        widest = max(node.cols for node in nodes)
-        buffer = _temporary(f"{nodes[0].name}.fixed", rows, widest)
-        for node in nodes:
-            places[node.name] = buffer.part(0, widest - node.cols, rows, node.cols)
-    return places
+        for rows in _tiles_of(node, tile_rows) if node.visible else ():
+            runs, keys = _visible_to(node, rows)
+            mask = mask_of(runs, keys)
+            if mask is not None:
+                yield from [(mask, keys)] * node.heads
 
 
-def _temporary(name: str, rows: int, cols: int) -> Place:
-    """A buffer of its own for words that no graph tensor holds. '%' keeps its name apart."""
-    return Place(f"%{name}", 0, rows, cols, cols)
+def _tiles_of(node: Node, tile_rows: int) -> list[range]:
+    """The rows of an attention, tile by tile."""
+    starts = range(0, node.rows, tile_rows)
+    return [range(start, min(start + tile_rows, node.rows)) for start in starts]
+
+
+def _visible_to(node: Node, rows: range) -> tuple[list[Runs], int]:
+    """What the rows of a tile see, and how many keys it has: up to the last that any row sees."""
+    assert node.visible is not None
+    keys = max(node.visible.end(row) for row in rows)
+    return [node.visible.runs(row) for row in rows], keys
