@@ -61,8 +61,11 @@ def computes(graph: Graph) -> bool:
     return 2 * len(needed_names(graph)) > len(graph.nodes)
 
 
+GRAPHS = [seed for seed in range(30) if computes(random_graph(seed).graph)][:12]
+
+
 @pytest.mark.sample(6)
-@pytest.mark.parametrize("graph_seed", [s for s in range(30) if computes(random_graph(s).graph)])
+@pytest.mark.parametrize("graph_seed", GRAPHS)
 def test_whatever_changes_an_output_is_found(graph_seed: int) -> None:
     """And tests with data find fewer faults than the check without any."""
     random = random_graph(graph_seed)

@@ -53,7 +53,7 @@ def leaf_samples(graph: Graph, seed: int) -> tuple[dict[str, FloatArray], ...]:
 
 
 def random_graph(seed: int) -> RandomGraph:
-    """The graph of a seed: 7 to 15 operations, 1 to 5 outputs."""
+    """The graph of a seed: 8 to 15 operations, 1 to 5 outputs."""
     return _Builder(seed).build()
 
 
@@ -68,13 +68,13 @@ class _Builder:
     def build(self) -> RandomGraph:
         steps: list[tuple[Callable[[], str], int]] = [
             (self._concat, 4), (self._matmul, 3), (self._matmul_transposed, 3), (self._scores, 3),
-            (self._softmax, 4), (self._attention, 6), (self._add, 3), (self._relu, 3),
+            (self._softmax, 4), (self._attention, 5), (self._add, 3), (self._relu, 3),
             (self._argmax, 4), (self._operand, 1), (self._any_leaf, 1),
         ]  # fmt: skip
         makers, weights = [make for make, _ in steps], [weight for _, weight in steps]
         self._any_leaf()
         last = ""
-        for make in self._draw.choices(makers, weights, k=self._draw.randint(7, 15)):
+        for make in self._draw.choices(makers, weights, k=self._draw.randint(8, 15)):
             last = make()
         names = [name for name in self._graph.nodes if name != last]
         for name in [last, *self._draw.sample(names, k=min(len(names), self._draw.randint(0, 4)))]:

@@ -32,10 +32,10 @@ def shifted_column_views(graph: Graph) -> Mapping[str, Place]:
 
 
 def touching_rows(graph: Graph) -> Mapping[str, Place]:
-    """Row slices forget that the rows of a wider buffer lie apart."""
+    """Row slices of column slices forget that the rows of a wider buffer lie apart."""
     places = dict(place_tensors(graph))
     for node in graph:
-        if node.kind is Kind.SLICE_ROWS and not places[node.name].is_contiguous:
+        if node.kind is Kind.SLICE_ROWS and graph[node.inputs[0]].kind is Kind.SLICE_COLS:
             places[node.name] = places[node.name]._replace(stride=node.cols)
     return places
 
