@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from tests.certify.symbolic import check
 from tests.compiler.random_graphs import random_graph
-from tests.compiler.shrink import needed_names
 
 from capra.certify.explain import Difference
 from capra.compiler.overlap import check_buffers
@@ -56,23 +55,20 @@ def broken(program: Program, seed: int) -> Program | None:
         return None
 
 
-def computes(graph: Graph) -> bool:
-    """True where most operations reach an output: else changes of them change nothing."""
-    return 2 * len(needed_names(graph)) > len(graph.nodes)
-
-
-GRAPHS = [seed for seed in range(30) if computes(random_graph(seed).graph)][:12]
-
-
 @pytest.mark.sample(6)
-@pytest.mark.parametrize("graph_seed", GRAPHS)
+@pytest.mark.parametrize("graph_seed", range(12))
 def test_whatever_changes_an_output_is_found(graph_seed: int) -> None:
-    """And tests with data find fewer faults than the check without any."""
+    """And tests with data find fewer faults than the check without any.
+
+    Of 40 changes, and more until one changes an output: little of some graphs reaches any.
+    """
     random = random_graph(graph_seed)
     ranges = record_ranges(random.graph, random.leaves)
     program = compile_graph(random.graph, ranges, Chip())
     right, found, seen = outputs(program, graph_seed), 0, 0
-    for seed in range(40):
+    for seed in range(400):
+        if seed >= 40 and seen:
+            break
         mutant = broken(program, seed)
         if mutant is None:
             continue

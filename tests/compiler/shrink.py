@@ -44,7 +44,7 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
         yield smaller
 
 
-def needed_names(graph: Graph) -> set[str]:
+def _needed_names(graph: Graph) -> set[str]:
     """The tensors that an output is computed from, outputs included."""
     needed = set(graph.outputs)
     for node in reversed(list(graph)):
@@ -55,7 +55,7 @@ def needed_names(graph: Graph) -> set[str]:
 
 def _needed(graph: Graph) -> Graph:
     """The graph without the nodes that no output needs."""
-    needed = needed_names(graph)
+    needed = _needed_names(graph)
     lines = print_graph(graph).splitlines()
     kept = [line for line in lines if line.split()[0] in needed | {"graph", "output"}]
     return parse_graph("\n".join(kept))
@@ -71,7 +71,7 @@ def _rewritten(graph: Graph) -> Iterator[str]:
 
     for line in outputs if len(outputs) > 1 else ():
         yield text(nodes, [line])
-    needed = needed_names(graph)
+    needed = _needed_names(graph)
     for node in graph:
         if node.name not in needed:  # it may be a dead end that is at fault
             yield text(nodes, [f"output {node.name}"])
