@@ -84,6 +84,7 @@ def comparison(seed: int, optimize: Optimization) -> Comparison:
     )  # fmt: skip
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", SEEDS)
 @LEVELS
 def test_a_random_run_is_refused_at_once_or_ends(seed: int, optimize: Optimization) -> None:
