@@ -26,6 +26,9 @@ from capra.spec_decode.proposers import Proposer
 
 CONFIDENCE: Final = 0.95
 RESAMPLES: Final = 10_000
+RESAMPLES_AT_ONCE: Final = 500
+"""Of the most prompts, 10,000, they take 40 MB."""
+
 MIN_PROMPTS: Final = 8
 """Fewer prompts give no interval: it would look far more certain than it is."""
 
@@ -274,10 +277,11 @@ def _interval(values: np.ndarray) -> tuple[float, float] | tuple[None, None]:
     """The percentile-bootstrap interval of a mean; the same for the same values."""
     if len(values) < MIN_PROMPTS:
         return None, None
-    draw = np.random.default_rng(RESAMPLE_SEED)
+    draw, size = np.random.default_rng(RESAMPLE_SEED), len(values)
     means = [
-        values[draw.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)
-    ]  # fmt: skip
+        values[draw.integers(0, size, (RESAMPLES_AT_ONCE, size))].mean(axis=1)
+        for _ in range(RESAMPLES // RESAMPLES_AT_ONCE)
+    ]
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(means, (tail, 1 - tail))
     return float(low), float(high)
